@@ -1,0 +1,26 @@
+"""The one exception for mistakes in what the user gave: programs, targets, options, inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+
+class UserError(Exception):
+    """Bad input. Carries everything a diagnostic needs; nothing below the command line prints.
+
+    `location` is the location attribute of the op at fault (or None where there is no op); `notes` are
+    (message, location) pairs that point at related places.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: Attribute | None = None,
+        notes: Sequence[tuple[str, Attribute | None]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.notes = tuple(notes)
