@@ -50,7 +50,7 @@ def list_targets() -> tuple[str, ...]:
 
 
 def load_target(spec: str) -> Target:
-    """The target that a specification names: `name`, `path.toml` or a target's canonical text (`Target.canonical`), each
+    """The target that a specification names: `name`, `path.toml` or canonical text (`Target.canonical`), each
     with overrides in braces behind it if wanted: `name{memory.l1.bytes=1MiB cores=2 move.gm.l1.rate=50}`.
 
     Raises TargetError, with the place of each mistake, for an unknown name and for anything wrong in the description.
