@@ -1,8 +1,8 @@
 """Counting the contiguous runs of a region, on one side or on both sides of a transfer at once.
 
 Everything here counts *elements*; strides are bytes, one per side. The region is [0, valid) of each dimension. Atoms
-are visited by stride, largest first. Under a digit below the last valid one the inner atoms are covered whole, under the
-last one they are covered as far as the remainder goes: two cases per atom, whatever the extents.
+are visited by stride, largest first. Under a digit below the last valid one the inner atoms are covered whole, under
+the last one as far as the remainder goes: two cases per atom, whatever the extents.
 """
 
 from __future__ import annotations
