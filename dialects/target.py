@@ -185,7 +185,7 @@ def _with_base(document: Document, folder: Path | None, chain: tuple[str, ...]) 
 
 
 def _check_override_tables(document: Document, over: Document) -> None:
-    """Overrides change existing memories, engines and moves; a misspelt name must not make a new one."""
+    """Overrides change keys of existing memories, engines and moves; a misspelt name must not make a new one."""
     problems = [problem for path in over.places if (problem := _unknown_table(document.data, path)) is not None]
     if problems:
         raise over.error(problems)
@@ -199,4 +199,7 @@ def _unknown_table(data: Table, path: KeyPath) -> Problem | None:
             where = ".".join(path[:depth]) or "the target"
             return Problem(path, f"nothing named '{part}' in {where}{suggestion(part, table)}")
         table = cast(Table, inner)
+    if isinstance(table.get(path[-1]), dict):
+        known = ", ".join(cast(Table, table[path[-1]]))
+        return Problem(path, f"{'.'.join(path)} is a table; override its keys ({known})")
     return None

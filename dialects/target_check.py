@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, get_args
 
+from .scalar import TABLE
 from .target_model import CostClass, DmaEngine, MatrixEngine, Memory, Target, VectorEngine
 
 KeyPath: TypeAlias = tuple[str, ...]
@@ -14,10 +15,12 @@ KeyPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake. `path` names the offending key, outermost first; a move's is ("move", from, to, key)."""
+    """One mistake. `path` names the offending key, outermost first; a move's is ("move", from, to, key). `others` name
+    keys that take part in it: changing one of them may be what caused it."""
 
     path: KeyPath
     message: str
+    others: tuple[KeyPath, ...] = ()
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -39,14 +42,16 @@ def _unknown(path: KeyPath, what: str, name: str, known: Iterable[str]) -> Probl
 
 def _names(target: Target) -> Iterator[Problem]:
     if target.cores > target.max_cores:
-        yield Problem(("cores",), f"{target.cores} cores, but max_cores is {target.max_cores}")
+        message = f"{target.cores} cores, but max_cores is {target.max_cores}"
+        yield Problem(("cores",), message, (("max_cores",),))
 
 
 def _memories(target: Target) -> Iterator[Problem]:
     offchip = [name for name, memory in target.memories.items() if memory.offchip]
     if len(offchip) != 1:
         found = ", ".join(offchip) or "none"
-        yield Problem(("memory",), f"exactly one memory must be off chip (offchip = true), found {found}")
+        keys = tuple(("memory", name, "offchip") for name in offchip)
+        yield Problem(("memory",), f"exactly one memory must be off chip (offchip = true), found {found}", keys)
     for name, memory in target.memories.items():
         yield from _memory(("memory", name), memory)
 
@@ -54,11 +59,12 @@ def _memories(target: Target) -> Iterator[Problem]:
 def _memory(path: KeyPath, memory: Memory) -> Iterator[Problem]:
     for key in ("align", "granule"):
         if memory.bytes % getattr(memory, key):
-            yield Problem((*path, key), f"{key} {getattr(memory, key)} does not divide the {memory.bytes} bytes")
+            message = f"{key} {getattr(memory, key)} does not divide the {memory.bytes} bytes"
+            yield Problem((*path, key), message, ((*path, "bytes"),))
     if memory.layout == "fractal":
         for key in ("fractal_rows", "fractal_bytes"):
             if getattr(memory, key) is None:
-                yield Problem((*path, "layout"), f"a fractal layout needs {key}")
+                yield Problem((*path, "layout"), f"a fractal layout needs {key}", ((*path, key),))
     if memory.offchip:
         if memory.core_rate is None or memory.pool_rate is None:
             yield Problem((*path, "offchip"), "an off-chip memory needs core_rate and pool_rate")
@@ -103,6 +109,11 @@ def _moves(target: Target) -> Iterator[Problem]:
             yield Problem(
                 (*path, "engine"), f"engine '{move.engine}' is of kind {target.engines[move.engine].kind}, not dma"
             )
+        for fn in move.activation:
+            if fn not in TABLE:
+                yield Problem((*path, "activation"), f"no scalar operator '{fn}'{suggestion(fn, TABLE)}")
+            elif TABLE[fn].arity != 1 or TABLE[fn].params:
+                yield Problem((*path, "activation"), f"'{fn}' is not an operator of one operand without parameters")
         offchip = any(name in target.memories and target.memories[name].offchip for name in ends.values())
         if move.rate is None and not offchip:
             yield Problem((*path, "rate"), "a move between on-chip memories needs a rate")
@@ -119,10 +130,12 @@ def _reachability(target: Target) -> Iterator[Problem]:
     into = _closure(target.offchip, edges)
     out_of = _closure(target.offchip, {(b, a) for a, b in edges})
     for name in target.memories:
+        path = ("memory", name)
+        ends = tuple(("move", *pair) for other in target.memories for pair in ((name, other), (other, name)))
         if name not in into:
-            yield Problem(("memory", name), f"nothing moves data from {target.offchip} into memory '{name}'")
+            yield Problem(path, f"nothing moves data from {target.offchip} into memory '{name}'", ends)
         elif name not in out_of:
-            yield Problem(("memory", name), f"nothing moves data from memory '{name}' back to {target.offchip}")
+            yield Problem(path, f"nothing moves data from memory '{name}' back to {target.offchip}", ends)
 
 
 def _closure(start: str, edges: set[tuple[str, str]]) -> set[str]:

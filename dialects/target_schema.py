@@ -33,6 +33,8 @@ def _problem(entry: dict[str, Any], moves: list[Table], data: Table) -> Problem:
     if raw[-1] == "[key]" or kind == "extra_forbidden":
         known = _literals(entry) if raw[-1] == "[key]" else _known_keys(path[:-1], data)
         return Problem(path, f"unknown key '{key}'{suggestion(key, known)} (expected {_listed(known)})")
+    if kind == "missing" and isinstance(raw[-1], int):
+        return Problem(path, f"{'.'.join(path)}: too few elements, number {raw[-1] + 1} is missing")
     if kind == "missing":
         return Problem(path, f"missing key '{key}' in {_table_name(path[:-1])}")
     if kind == "union_tag_not_found":
@@ -86,6 +88,7 @@ def _listed(words: list[str]) -> str:
 
 
 def _expected(message: str) -> str:
+    message = re.sub(r" after validation, not \d+$", "", re.sub(r"^\w+ should have ", "", message))
     return message.removeprefix("Input should be ").replace("a valid ", "a ").replace("a integer", "an integer")
 
 

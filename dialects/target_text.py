@@ -24,7 +24,7 @@ _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=\s*")
 _INLINE_KEY = re.compile(rf"[{{,]\s*({_PART})\s*=")
-_OVERRIDE = re.compile(rf"""[\s,]*({_DOTTED})\s*=\s*("[^"]*"|\[[^\]]*\]|[^\s,]+)(?=[\s,]|$)""")
+_OVERRIDE = re.compile(rf"""[\s,]*({_DOTTED})\s*=\s*("[^"]*"|'[^']*'|\[[^\]]*\]|[^\s,"'\[]+)(?=[\s,]|$)""")
 _TOML_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -75,7 +75,19 @@ class Document:
         return self.origin
 
     def error(self, problems: list[Problem]) -> TargetError:
-        return TargetError([(problem.message, self.place(problem.path)) for problem in problems])
+        """All problems in the order of the text; those of this very file before those of its bases."""
+        own = self.origin.file if self.origin else None
+        placed = [(problem.message, self._place_of(problem, own)) for problem in problems]
+        return TargetError(sorted(placed, key=lambda row: _text_order(row[1], own)))
+
+    def _place_of(self, problem: Problem, own: str | None) -> Place | None:
+        """The place of a mistake between several keys is where this file, not its base, writes one of them."""
+        places = [self.place(path) for path in (problem.path, *problem.others)]
+        return next((place for place in places if place and place.file == own and place != self.origin), places[0])
+
+
+def _text_order(place: Place | None, own: str | None) -> tuple[bool, str, int, int]:
+    return (place.file != own, place.file, place.line, place.column) if place else (True, "", 0, 0)
 
 
 def read_toml(text: str, file: str) -> Document:
