@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -239,6 +240,7 @@ def _shared(layouts: tuple[Layout, ...], valid: tuple[int, ...]) -> list[list[Sh
     return shared if len(shared) == len(dims) else None
 
 
+@lru_cache(maxsize=1 << 14)
 def _runs(layouts: tuple[Layout, ...], valid: tuple[int, ...]) -> Runs:
     if any(extent > bound for layout in layouts for extent, bound in zip(valid, layout.shape, strict=True)):
         raise UserError(f"valid extents {valid} exceed a layout of shape {layouts[0].shape}")

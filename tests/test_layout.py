@@ -93,6 +93,27 @@ def test_runs_of_fractal_pairs(case):
     assert as_dict(pair_runs(source, destination, valid)) == shared_runs(source, destination, valid)
 
 
+@st.composite
+def dense_pairs(draw):
+    """Any nested layout against blocks of the same shape, dimensions in any order; blocks need not nest."""
+    source, valid = draw(dense_layouts())
+    width = draw(st.sampled_from([1, 2]))
+    stride, dims = width, [()] * len(valid)
+    for d in draw(st.permutations(range(len(valid)))):
+        inner = draw(st.integers(1, source.shape[d]))
+        outer = -(-source.shape[d] // inner)
+        dims[d] = ((outer, stride * inner), (inner, stride))
+        stride *= outer * inner
+    return source, Layout(tuple(dims), width), valid
+
+
+@given(dense_pairs())
+@settings(max_examples=400, deadline=None)
+def test_runs_of_any_pair(case):
+    source, destination, valid = case
+    assert as_dict(pair_runs(source, destination, valid)) == shared_runs(source, destination, valid)
+
+
 @given(dense_layouts())
 @settings(max_examples=200, deadline=None)
 def test_addresses_and_footprint(case):

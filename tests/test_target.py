@@ -175,3 +175,10 @@ def test_records_are_frozen():
     with pytest.raises(Exception, match="frozen"):
         target.cores = 2
     assert isinstance(target.engines["matrix"], MatrixEngine) and isinstance(target.engines["vector"], VectorEngine)
+
+
+def test_split_cores_meet_only_off_chip():
+    target = load_target("ascend910b")
+    assert ends(target.path("l0c", "ub")) == ["gm", "ub"]
+    assert ends(target.path("ub", "l0a")) == ["gm", "l1", "l0a"]
+    assert target.move("l1", "l0a").rate == 512 and target.move("ub", "gm").rate == 64
