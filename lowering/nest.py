@@ -1,0 +1,268 @@
+"""Loop placement: which loops a group needs for a schedule, and what stands in each of them.
+
+Every value is computed at the outermost place where the looped axes it varies along are fixed. A reduction over a
+looped axis gets a loop of its own inside that place; reductions (and stores) that do not wait for one another share
+it. Softmax of long rows, axis a the rows and b looped over:
+
+    for a:  for b: load x, max           two reductions that wait for one another, then the store:
+            for b: load x, exp, sum      three passes over b, x loaded in each
+            for b: load x, exp, div, store
+
+With the whole row in a tile there is no loop over b, and the same rule gives a single pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..dialects.errors import UserError
+from ..dialects.schedule import Schedule
+from .axes import Axis
+from .group import Group, Node, Output, window_of
+
+
+@dataclass(eq=False)
+class Load:
+    """Brings the region of an input that the open loops fix; `fixed` are the looped axes that it depends on."""
+
+    node: Node
+    fixed: frozenset[Axis]
+
+
+@dataclass(eq=False)
+class Slice:
+    """The part of a loaded region that one use needs."""
+
+    node: Node
+
+
+@dataclass(eq=False)
+class Compute:
+    """A map, expand, iota, or a reduction that lies within a tile."""
+
+    node: Node
+
+
+@dataclass(eq=False)
+class Accumulate:
+    """One step of a reduction over looped axes; `loops` are its own loops, outermost first."""
+
+    node: Node
+    loops: tuple[Axis, ...]
+
+
+@dataclass(eq=False)
+class Store:
+    output: Output
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop over the tiles of an axis, carrying the accumulators of the reductions that it serves."""
+
+    axis: Axis
+    carried: list[Node]
+    body: list[Item] = field(default_factory=list["Item"])
+
+
+Item: TypeAlias = Load | Slice | Compute | Accumulate | Store | Loop
+Goal: TypeAlias = Node | Output
+
+
+@dataclass(eq=False)
+class Nest:
+    """The placed items of a group under a schedule; the axes by their tiles."""
+
+    group: Group
+    schedule: Schedule
+    items: list[Item]
+    tiles: dict[Axis, int]
+    passes: int
+    """The most loops over one reduced axis that one place needs after one another."""
+
+    def looped(self, axis: Axis) -> bool:
+        return self.tiles[axis] < axis.extent
+
+    def trips(self, axis: Axis) -> int:
+        return -(-axis.extent // self.tiles[axis])
+
+    @property
+    def strategy(self) -> str:
+        streamed = any(self.looped(axis) for axis in self.group.reduced - self.group.taps)
+        return "resident" if not streamed else "online" if self.passes <= 1 else "multipass"
+
+
+def is_window(node: Node) -> bool:
+    """Whether a load reads some dimension of its input as an overlapping window."""
+    return any(expr.overlapping() for expr in node.index)
+
+
+def node_taps(node: Node) -> frozenset[Axis]:
+    """The taps of a load's windows."""
+    return frozenset(tap for expr in node.index if expr.overlapping() for tap in window_of(expr).taps)
+
+
+def default_hold(node: Node, looped: Iterable[Axis]) -> frozenset[Axis]:
+    """Fixed axes of a load unless the schedule says otherwise: all it varies along, but for the taps of windows."""
+    return (node.present & frozenset(looped)) - node_taps(node)
+
+
+def build_nest(group: Group, schedule: Schedule) -> Nest:
+    """Places everything. Raises UserError if the schedule does not fit the group."""
+    names = group.names
+    if schedule.axes != "".join(names.values()) or schedule.extents != tuple(a.extent for a in group.axes):
+        found = ", ".join(f"{name}:{axis.extent}" for axis, name in names.items())
+        raise UserError(f"the schedule is for axes '{schedule.axes}' of {list(schedule.extents)}, the group has {found}")
+    schedule.check(len(group.loads))
+    tiles = dict(zip(group.axes, schedule.tiles, strict=True))
+    for tap in group.taps:
+        if tiles[tap] != 1:
+            raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
+    builder = _Builder(group, schedule, tiles)
+    items = builder.scope((), list(group.outputs))
+    nest = Nest(group, schedule, items, tiles, builder.passes)
+    if nest.strategy != schedule.strategy:
+        raise UserError(f"schedule strategy is '{schedule.strategy}', but these tiles make it '{nest.strategy}'")
+    return nest
+
+
+class _Builder:
+    def __init__(self, group: Group, schedule: Schedule, tiles: dict[Axis, int]) -> None:
+        by_name = {name: axis for axis, name in group.names.items()}
+        self.group = group
+        self.looped = frozenset(axis for axis in group.axes if tiles[axis] < axis.extent)
+        self.rank = {by_name[letter]: position for position, letter in enumerate(schedule.order)}
+        self.hold = {
+            load: frozenset(by_name[letter] for letter in held)
+            for load, held in zip(group.loads, schedule.hold, strict=True)
+        }
+        for load, held in self.hold.items():
+            extra = held - (load.present & self.looped) | held & node_taps(load)
+            if extra:
+                letters = "".join(sorted(group.names[axis] for axis in extra))
+                raise UserError(f"schedule holds a load at axis '{letters}', which it does not vary along")
+        self.available: list[set[Node]] = []
+        self.loaded: list[set[Node]] = []
+        self.passes = 0
+
+    # A node is computed where all of these are fixed.
+    def needs(self, node: Node) -> frozenset[Axis]:
+        return node.present & self.looped
+
+    def walks(self, node: Node) -> frozenset[Axis]:
+        """Looped axes that a reduction sums over."""
+        return node.reduced & self.looped if node.is_reduction else frozenset()
+
+    def has(self, node: Node) -> bool:
+        return node.kind == "constant" or any(node in level for level in self.available)
+
+    def scope(self, path: tuple[Axis, ...], goals: Sequence[Goal]) -> list[Item]:
+        """The items of one loop body (or of the kernel): reach all goals with the axes of `path` fixed."""
+        self.available.append(set())
+        self.loaded.append(set())
+        fixed = frozenset(path)
+        items: list[Item] = []
+        pending = list(goals)
+        for goal in goals:
+            for node in self.roots(goal):
+                self.collect(node, fixed, pending, set())
+        level = _Levels(self, fixed)
+        loops = [goal for goal in pending if self.missing(goal, fixed)]
+        phases = sorted({level.phase(goal) for goal in loops})
+        for phase in phases:
+            ready = [goal for goal in loops if level.phase(goal) == phase]
+            for axis in sorted({self.first(goal, fixed) for goal in ready}, key=lambda a: self.rank[a]):
+                mine = [goal for goal in ready if self.first(goal, fixed) is axis]
+                for goal in mine:
+                    for node in self.roots(goal):
+                        self.hoist(node, fixed, items, set())
+                carried = [goal for goal in mine if isinstance(goal, Node)]
+                loop = Loop(axis, carried)
+                items.append(loop)
+                loop.body = self.scope((*path, axis), mine)
+                self.available[-1].update(carried)
+        self.count_passes(items)
+        for goal in pending:
+            if goal in loops:
+                continue
+            for node in self.roots(goal):
+                self.hoist(node, fixed, items, set())
+            if isinstance(goal, Output):
+                items.append(Store(goal))
+            else:
+                own = tuple(axis for axis in path if axis in goal.reduced)
+                items.append(Accumulate(goal, own))
+        self.available.pop()
+        self.loaded.pop()
+        return items
+
+    def count_passes(self, items: Sequence[Item]) -> None:
+        walked = [item.axis for item in items if isinstance(item, Loop) and item.axis in self.group.reduced]
+        self.passes = max([self.passes, *(walked.count(axis) for axis in walked)])
+
+    def roots(self, goal: Goal) -> list[Node]:
+        return [goal.node] if isinstance(goal, Output) else goal.inputs
+
+    def missing(self, goal: Goal, fixed: frozenset[Axis]) -> frozenset[Axis]:
+        """Loops still to open before a goal can be reached."""
+        if isinstance(goal, Output):
+            written = frozenset(axis for expr in goal.index for axis in expr.terms)
+            return ((goal.node.present | written) & self.looped) - fixed
+        return (self.needs(goal) | self.walks(goal)) - fixed
+
+    def first(self, goal: Goal, fixed: frozenset[Axis]) -> Axis:
+        return min(self.missing(goal, fixed), key=lambda axis: self.rank[axis])
+
+    def collect(self, node: Node, fixed: frozenset[Axis], pending: list[Goal], seen: set[Node]) -> None:
+        """Adds the reductions over looped axes whose results belong at this place."""
+        if node in seen or self.has(node):
+            return
+        seen.add(node)
+        for source in node.inputs:
+            self.collect(source, fixed, pending, seen)
+        if self.walks(node) and self.needs(node) <= fixed and node not in pending:
+            pending.append(node)
+
+    def hoist(self, node: Node, fixed: frozenset[Axis], items: list[Item], seen: set[Node]) -> None:
+        """Computes here every value under `node` that can be (all of whose axes are fixed), operands first."""
+        if node in seen or self.has(node):
+            return
+        seen.add(node)
+        here = self.needs(node) <= fixed
+        if node.kind == "load":
+            held = self.hold[node]
+            if held <= fixed and not any(node in level for level in self.loaded):
+                items.append(Load(node, held))
+                self.loaded[-1].add(node)
+            if here:
+                if held != self.needs(node) or is_window(node):
+                    items.append(Slice(node))
+                self.available[-1].add(node)
+            return
+        for source in node.inputs:
+            self.hoist(source, fixed, items, seen)
+        if here and not self.walks(node) and all(self.has(source) for source in node.inputs):
+            items.append(Compute(node))
+            self.available[-1].add(node)
+
+
+class _Levels:
+    """How many reductions of this place a value waits for, one after another."""
+
+    def __init__(self, builder: _Builder, fixed: frozenset[Axis]) -> None:
+        self.builder = builder
+        self.fixed = fixed
+        self.memo: dict[Node, int] = {}
+
+    def level(self, node: Node) -> int:
+        if node not in self.memo:
+            builder = self.builder
+            below = 0 if builder.has(node) else max((self.level(source) for source in node.inputs), default=0)
+            local = builder.walks(node) and builder.needs(node) <= self.fixed and not builder.has(node)
+            self.memo[node] = below + 1 if local else below
+        return self.memo[node]
+
+    def phase(self, goal: Goal) -> int:
+        return self.level(goal.node) if isinstance(goal, Output) else self.level(goal) - 1
