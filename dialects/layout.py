@@ -148,6 +148,11 @@ class Layout:
             start += address
         return Layout(tuple(dims), self.element_bytes), start
 
+    def check_valid(self, valid: Sequence[int]) -> None:
+        """Raises UserError where a region [0, valid) does not lie inside the layout."""
+        if any(extent > bound for extent, bound in zip(valid, self.shape, strict=True)):
+            raise UserError(f"valid extents {tuple(valid)} exceed a layout of shape {self.shape}")
+
     def _valid(self, valid: Sequence[int] | None) -> tuple[int, ...]:
         return self.shape if valid is None else tuple(valid)
 
@@ -242,8 +247,8 @@ def _shared(layouts: tuple[Layout, ...], valid: tuple[int, ...]) -> list[list[Sh
 
 @lru_cache(maxsize=1 << 14)
 def _runs(layouts: tuple[Layout, ...], valid: tuple[int, ...]) -> Runs:
-    if any(extent > bound for layout in layouts for extent, bound in zip(valid, layout.shape, strict=True)):
-        raise UserError(f"valid extents {valid} exceed a layout of shape {layouts[0].shape}")
+    for layout in layouts:
+        layout.check_valid(valid)
     widths = tuple(layout.element_bytes for layout in layouts)
     shared = _shared(layouts, valid)
     counted = None if shared is None else count_runs(shared, valid, widths)

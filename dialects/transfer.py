@@ -1,0 +1,66 @@
+"""What one DMA moves: bytes on each side, bus bytes and descriptor dimensions, from the layouts of its two sides.
+
+Prediction and execution both count traffic here, so that they agree byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from . import cost
+from .layout import Layout, pair_descriptor_dims, pair_runs
+from .layout_runs import Runs
+from .target_model import Move, Target
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """source_bytes, destination_bytes: read and written; bus_bytes: on the off-chip port, granules included, 0 between
+    on-chip memories; dims: dimensions of the descriptor, to compare with the target's `max_dma_dims`."""
+
+    move: Move
+    source_bytes: int
+    destination_bytes: int
+    bus_bytes: int
+    dims: int
+
+    @property
+    def link_bytes(self) -> int:
+        """Traffic on the link: bus bytes where one side is off chip, else the wider side."""
+        return self.bus_bytes or max(self.source_bytes, self.destination_bytes)
+
+    def cycles(self, target: Target, cores: int = 1) -> int:
+        """Cycles the engine is occupied (`cost.dma_cycles`)."""
+        return cost.dma_cycles(target, self.move, self.source_bytes, self.destination_bytes, self.bus_bytes, cores)
+
+
+def transfer(
+    target: Target, move: Move, source: Layout, destination: Layout, valid: Sequence[int] | None = None
+) -> Transfer:
+    """The transfer of the region [0, valid) of two layouts of one shape (default: all of the source).
+
+    A move that can convert or transpose reads and writes in each side's own order: its runs are those of the off-chip
+    side. Any other needs pieces contiguous on both sides. Rows of 20 f16 inside a wider row-major tensor, granule 32:
+    64 bus bytes a row. Raises UserError where `valid` exceeds a layout.
+    """
+    extents = tuple(source.shape if valid is None else valid)
+    source.check_valid(extents)
+    destination.check_valid(extents)
+    count = prod(extents)
+    bus = 0
+    free = move.convert or move.transpose
+    if cost.is_offchip(target, move):
+        side = source if move.source == target.offchip else destination
+        runs = side.valid_runs(extents) if free else _in_bytes(pair_runs(source, destination, extents), side)
+        bus = cost.bus_bytes(runs, target.offchip_memory.granule)
+    if free:
+        dims = max(source.descriptor_dims(extents), destination.descriptor_dims(extents))
+    else:
+        dims = pair_descriptor_dims(source, destination, extents)
+    return Transfer(move, count * source.element_bytes, count * destination.element_bytes, bus, dims)
+
+
+def _in_bytes(runs: Runs, side: Layout) -> Runs:
+    return tuple((count, length * side.element_bytes) for count, length in runs)
