@@ -7,11 +7,48 @@ from xdsl.ir import Dialect
 from .graph_base import GraphOp
 from .graph_elementwise import ELEMENTWISE, CastOp, ClipOp, ElementwiseOp, GeluOp, SiluOp, WhereOp
 from .graph_fused import FusedOp, YieldOp
+from .graph_linear import ConvOp, MatmulOp
+from .graph_norm import (
+    LayerNormOp,
+    LogSoftmaxOp,
+    ReduceMaxOp,
+    ReduceMeanOp,
+    ReduceMinOp,
+    ReduceProdOp,
+    ReduceSumOp,
+    RmsNormOp,
+    SoftmaxOp,
+)
 from .graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp, parse_spec
+from .graph_shape import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .graph_types import DimsAttr, bind_dims, shape_of, static_shape, tensor_type
 
 PRIMITIVES: tuple[type[GraphOp], ...] = (MapOp, ReduceOp, ContractOp, ViewOp, IotaOp, ConstantOp, WeightOp)
-NAMED: tuple[type[GraphOp], ...] = (*ELEMENTWISE.values(), CastOp, WhereOp, ClipOp, GeluOp, SiluOp)
+NAMED: tuple[type[GraphOp], ...] = (
+    *ELEMENTWISE.values(),
+    CastOp,
+    WhereOp,
+    ClipOp,
+    GeluOp,
+    SiluOp,
+    MatmulOp,
+    ConvOp,
+    SoftmaxOp,
+    LogSoftmaxOp,
+    LayerNormOp,
+    RmsNormOp,
+    ReduceSumOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    ReduceProdOp,
+    ReduceMeanOp,
+    TransposeOp,
+    ReshapeOp,
+    ExpandOp,
+    SliceOp,
+    ConcatOp,
+    PadOp,
+)
 
 Graph = Dialect("graph", [*PRIMITIVES, *NAMED, FusedOp, YieldOp], [DimsAttr])
 
@@ -21,18 +58,35 @@ __all__ = [
     "PRIMITIVES",
     "CastOp",
     "ClipOp",
+    "ConcatOp",
     "ConstantOp",
     "ContractOp",
+    "ConvOp",
     "DimsAttr",
     "ElementwiseOp",
+    "ExpandOp",
     "FusedOp",
     "GeluOp",
     "Graph",
     "GraphOp",
     "IotaOp",
+    "LayerNormOp",
+    "LogSoftmaxOp",
     "MapOp",
+    "MatmulOp",
+    "PadOp",
+    "ReduceMaxOp",
+    "ReduceMeanOp",
+    "ReduceMinOp",
     "ReduceOp",
+    "ReduceProdOp",
+    "ReduceSumOp",
+    "ReshapeOp",
+    "RmsNormOp",
     "SiluOp",
+    "SliceOp",
+    "SoftmaxOp",
+    "TransposeOp",
     "ViewOp",
     "WeightOp",
     "WhereOp",

@@ -9,8 +9,8 @@ lin = 8·d0 + d1. The second output dimension splits into the atoms (2, 4): d1 =
     atoms = ((3,), (2, 4))
     exprs = ((2·d0 + a) , (b))     stored as  (((2, 0, 0), (1, 1, 0)), 0), (((1, 1, 1),), 0)
 
-Reshaping [6, 4] to [8, 3] has no such form, because neither 4 nor 3 divides the other; `from_affine` says None then,
-and `evaluate_map` computes the index arrays directly.
+Reshaping [6, 4] to [8, 3] has no such form, because neither 4 nor 3 divides the other; `from_affine` raises
+NotMixedRadix then, and `evaluate_map` computes the index arrays directly.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ Term: TypeAlias = tuple[int, int, int]
 Expr: TypeAlias = tuple[tuple[Term, ...], int]
 
 
+class NotMixedRadix(ValueError):
+    """An index map whose divisions and remainders fit no common mixed radix of the output dimensions."""
+
+    def __init__(self, map_: AffineMap, out_shape: Sequence[int]) -> None:
+        super().__init__(f"{map_} over {list(out_shape)} has no mixed-radix form")
+
+
 @dataclass(frozen=True)
 class IndexMap:
     """From an output index to an operand index.
@@ -45,19 +52,29 @@ class IndexMap:
     exprs: tuple[Expr, ...]
 
     @staticmethod
-    def from_affine(map_: AffineMap, out_shape: Sequence[int]) -> IndexMap | None:
-        """The normal form of `map_` over outputs of `out_shape`, or None if its divisions fit no mixed radix."""
+    def from_affine(map_: AffineMap, out_shape: Sequence[int]) -> IndexMap:
+        """The normal form of `map_` over outputs of `out_shape`. Raises NotMixedRadix if its divisions fit none."""
         sums: list[Sum] = []
         for result in map_.results:
             total = normalize(result, out_shape)
             if total is None:
-                return None
+                raise NotMixedRadix(map_, out_shape)
             sums.append(total)
-        atoms = [atoms_of(d, size, sums) for d, size in enumerate(out_shape)]
-        if any(a is None for a in atoms):
+        atoms: list[tuple[int, ...]] = []
+        for dim, size in enumerate(out_shape):
+            extents = atoms_of(dim, size, sums)
+            if extents is None:
+                raise NotMixedRadix(map_, out_shape)
+            atoms.append(extents)
+        return IndexMap(tuple(atoms), tuple(_on_atoms(total, tuple(atoms)) for total in sums))
+
+    @staticmethod
+    def try_affine(map_: AffineMap, out_shape: Sequence[int]) -> IndexMap | None:
+        """As from_affine, but None where there is no normal form."""
+        try:
+            return IndexMap.from_affine(map_, out_shape)
+        except NotMixedRadix:
             return None
-        chosen = tuple(a for a in atoms if a is not None)
-        return IndexMap(chosen, tuple(_on_atoms(total, chosen) for total in sums))
 
     @staticmethod
     def permutation(in_shape: Sequence[int], order: Sequence[int]) -> IndexMap:
@@ -72,7 +89,7 @@ class IndexMap:
     @staticmethod
     def reshape(in_shape: Sequence[int], out_shape: Sequence[int]) -> IndexMap | None:
         """Row-major reshape; None where the shapes have no common refinement, as [6, 4] and [8, 3]."""
-        return IndexMap.from_affine(reshape_affine(in_shape, out_shape), out_shape)
+        return IndexMap.try_affine(reshape_affine(in_shape, out_shape), out_shape)
 
     @staticmethod
     def slice(out_shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> IndexMap:
@@ -190,7 +207,7 @@ def reshape_affine(in_shape: Sequence[int], out_shape: Sequence[int]) -> AffineM
         quotient = linear // inner if inner > 1 else linear
         results.append(quotient % size if j > 0 else quotient)
     plain = AffineMap(len(out_shape), 0, tuple(results))
-    normal = IndexMap.from_affine(plain, out_shape)
+    normal = IndexMap.try_affine(plain, out_shape)
     return plain if normal is None else normal.to_affine()
 
 
@@ -217,7 +234,7 @@ def map_stays_inside(map_: AffineMap, box: Box, in_shape: Sequence[int]) -> bool
     Exact; a map without a normal form is decided by enumeration.
     """
     extents = [high - low for low, high in box]
-    normal = IndexMap.from_affine(shifted(map_, box), extents)
+    normal = IndexMap.try_affine(shifted(map_, box), extents)
     if normal is not None:
         return all(low >= 0 and high < size for (low, high), size in zip(normal.bounds(), in_shape, strict=True))
     indices = evaluate_map(map_, box)
@@ -227,7 +244,7 @@ def map_stays_inside(map_: AffineMap, box: Box, in_shape: Sequence[int]) -> bool
 def gather_box(map_: AffineMap, box: Box, array: Array) -> Array:
     """array[map(i)] for every output index i of `box`, as a new array of the box's extents."""
     extents = [high - low for low, high in box]
-    normal = IndexMap.from_affine(shifted(map_, box), extents)
+    normal = IndexMap.try_affine(shifted(map_, box), extents)
     if normal is not None:
         return normal.gather(array)
     return np.broadcast_to(array[evaluate_map(map_, box)], extents).copy()
