@@ -1,0 +1,35 @@
+"""Functions of a module: the one it stands for, and the one a call names."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation
+
+from .errors import UserError
+
+
+def entry_function(module: ModuleOp) -> FuncOp:
+    """The function a module stands for: `main`, or the only public one. Raises UserError if there is none."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    public = [f for f in functions if f.sym_visibility is None or f.sym_visibility.data != "private"]
+    named = [f for f in public if f.sym_name.data == "main"]
+    if len(named or public) != 1:
+        names = ", ".join(f"@{f.sym_name.data}" for f in public) or "none"
+        raise UserError(f"a program needs one public function or one called @main; public are {names}", module.location)
+    return (named or public)[0]
+
+
+def resolve_callee(op: CallOp) -> FuncOp:
+    """The function a call names, in the enclosing module. Raises UserError if there is none or it has no body."""
+    name = op.callee.root_reference.data
+    module: Operation | None = op
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    functions = module.ops if module is not None else ()
+    for candidate in functions:
+        if isinstance(candidate, FuncOp) and candidate.sym_name.data == name:
+            if candidate.is_declaration:
+                raise UserError(f"@{name} has no body", op.location, [("declared here", candidate.location)])
+            return candidate
+    raise UserError(f"there is no function @{name}", op.location)
