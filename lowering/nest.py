@@ -110,7 +110,15 @@ def default_hold(node: Node, looped: Iterable[Axis]) -> frozenset[Axis]:
 
 
 def build_nest(group: Group, schedule: Schedule) -> Nest:
-    """Places everything. Raises UserError if the schedule does not fit the group."""
+    """Places everything. Raises UserError if the schedule does not fit the group, its strategy included."""
+    nest = place_nest(group, schedule)
+    if nest.strategy != schedule.strategy:
+        raise UserError(f"schedule strategy is '{schedule.strategy}', but these tiles make it '{nest.strategy}'")
+    return nest
+
+
+def place_nest(group: Group, schedule: Schedule) -> Nest:
+    """Places everything; the nest says which strategy that is."""
     names = group.names
     if schedule.axes != "".join(names.values()) or schedule.extents != tuple(a.extent for a in group.axes):
         found = ", ".join(f"{name}:{axis.extent}" for axis, name in names.items())
@@ -122,10 +130,7 @@ def build_nest(group: Group, schedule: Schedule) -> Nest:
             raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
     builder = _Builder(group, schedule, tiles)
     items = builder.scope((), list(group.outputs))
-    nest = Nest(group, schedule, items, tiles, builder.passes)
-    if nest.strategy != schedule.strategy:
-        raise UserError(f"schedule strategy is '{schedule.strategy}', but these tiles make it '{nest.strategy}'")
-    return nest
+    return Nest(group, schedule, items, tiles, builder.passes)
 
 
 class _Builder:

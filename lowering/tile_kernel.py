@@ -321,10 +321,15 @@ class KernelEmitter:
     def kept_type(self, node: Node) -> Attribute:
         """The element type a computed tile is kept in: f32 for narrower floats, unless a cast asks for less or the
         value only leaves for a tensor or a matrix operand of that type."""
-        if not is_float(node.element) or isinstance(node.op, MapOp) and node.op.fn.data == "cast":
+        if not is_float(node.element) or is_cast(node):
             return node.element
-        leaves = all(isinstance(use, Output) or use.kind == "contract" for use in self.uses[node])
-        return node.element if leaves else compute_type(node.element)
+        uses = self.uses[node]
+        if all(isinstance(use, Output) or use.kind == "contract" for use in uses):
+            return node.element
+        wanted = {use.element for use in uses if isinstance(use, Node) and is_cast(use)}
+        if len(wanted) == 1 and all(isinstance(use, Node) and is_cast(use) for use in uses):
+            return wanted.pop()
+        return compute_type(node.element)
 
     def compute(self, node: Node) -> None:
         match node.kind:
@@ -352,6 +357,11 @@ class KernelEmitter:
 
     def map(self, node: Node) -> None:
         frame = self.frame(node)
+        if is_cast(node) and node.inputs[0].kind != "constant":
+            source = self.lookup(node.inputs[0])
+            if source.element == node.element:  # its producer rounded already
+                self.define(node, source)
+                return
         if node.kind == "expand" and node.inputs[0].kind == "constant":
             self.define(node, self.constant(node.inputs[0], frame))
             return
@@ -609,6 +619,10 @@ class KernelEmitter:
             properties["slots"] = IntegerAttr(self.nest.schedule.store_slots, i64)
         op = tile.StoreOp.create(operands=[value, destination, *self.counters], properties=properties)
         self.add(op, node)
+
+
+def is_cast(node: Node) -> bool:
+    return node.kind == "map" and isinstance(node.op, MapOp) and node.op.fn.data == "cast"
 
 
 def scalar_attribute(value: float | int | bool, kind: Attribute) -> Attribute:

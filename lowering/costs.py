@@ -1,0 +1,80 @@
+"""The estimated cost of a candidate group, remembered by the text of its logic: groups repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.errors import UserError
+from ..dialects.graph_fused import YieldOp
+from ..dialects.target_model import Target
+from .axes import NotFusable
+from .estimate import Estimate
+from .group import Group
+from .search import Choice, Objective, search
+
+
+def group_block(ops: Sequence[Operation], inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Block:
+    """A copy of ops as the body of a `graph.fused`: inputs become arguments, outputs are yielded."""
+    block = Block(arg_types=[value.type for value in inputs])
+    values: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    for value, arg in values.items():
+        arg.name_hint = value.name_hint
+    for op in ops:
+        copy = op.clone(values)
+        copy.location = op.location
+        block.add_op(copy)
+    block.add_op(YieldOp.create(operands=[values[value] for value in outputs]))
+    return block
+
+
+def block_key(block: Block) -> str:
+    """The logic of a block as text, without names and locations."""
+    numbers: dict[SSAValue, int] = {}
+    lines: list[str] = [", ".join(str(arg.type) for arg in block.args)]
+    for arg in block.args:
+        numbers[arg] = len(numbers)
+    for op in block.ops:
+        operands = [numbers[value] for value in op.operands]
+        properties = sorted((name, str(value)) for name, value in op.properties.items())
+        lines.append(f"{op.name} {operands} {properties} {[str(result.type) for result in op.results]}")
+        for result in op.results:
+            numbers[result] = len(numbers)
+    return "\n".join(lines)
+
+
+class Costs:
+    """Searches each distinct group once."""
+
+    def __init__(self, target: Target, objective: Objective, effort: int) -> None:
+        self.target, self.objective, self.effort = target, objective, effort
+        self.memo: dict[str, list[Choice] | str] = {}
+
+    def choices(self, block: Block) -> list[Choice]:
+        """Schedules of a block, best first. Raises NotFusable if there is none."""
+        key = block_key(block)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self.look(block)
+        if isinstance(found, str):
+            raise NotFusable(found)
+        return found
+
+    def look(self, block: Block) -> list[Choice] | str:
+        try:
+            found = search(Group.of(block), self.target, self.objective, self.effort)
+        except NotFusable as reason:
+            return str(reason)
+        except UserError as error:
+            return error.message
+        return found or "its smallest tiles do not fit on chip"
+
+    def weigh(self, estimate: Estimate) -> tuple[int, int]:
+        if self.objective == "traffic":
+            return estimate.bytes, estimate.cycles
+        return estimate.cycles, estimate.bytes
+
+    def cost(self, block: Block) -> tuple[int, int]:
+        """What the objective counts, and the other figure for ties. Raises NotFusable."""
+        return self.weigh(self.choices(block)[0].estimate)

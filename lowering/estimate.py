@@ -1,0 +1,200 @@
+"""What a nest costs, from the nest alone: off-chip bytes, bytes of every memory at the peak, cycles of every engine.
+
+The search ranks schedules by it. Off-chip bytes count ragged tiles, granules and clipped windows; cycles are an
+estimate of what the time simulation of the emitted program says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Attribute
+
+from ..dialects import cost
+from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float, type_name
+from ..dialects.graph_primitives import MapOp, ReduceOp
+from ..dialects.target_model import Target
+from .axes import Axis
+from .footprint import Footprint
+from .group import Node, Output
+from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
+from .roles import Roles
+from .transfers import load_bytes, store_bytes
+
+
+@dataclass
+class Estimate:
+    """Bytes, cycles by engine, and cycles of the whole; `excess` is by how much the memories overflow."""
+
+    read_bytes: int = 0
+    write_bytes: int = 0
+    busy: Counter[str] = field(default_factory=Counter[str])
+    peaks: dict[str, int] = field(default_factory=dict[str, int])
+    excess: int = 0
+    cycles: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.write_bytes
+
+
+def estimate(nest: Nest, target: Target, roles: Roles) -> Estimate:
+    """Costs of a nest on a target."""
+    return _Estimator(nest, target, roles).run()
+
+
+class _Estimator:
+    def __init__(self, nest: Nest, target: Target, roles: Roles) -> None:
+        self.nest, self.target, self.roles = nest, target, roles
+        self.result = Estimate()
+        self.path: list[Axis] = []
+        self.footprint = Footprint(nest, target, roles)
+        self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
+        self.slots = dict(zip(nest.group.loads, nest.schedule.slots, strict=True))
+        self.vector = target.vector_engine[0] if target.vector_engine else ""
+        self.stalls = 0
+
+    def run(self) -> Estimate:
+        self.items(self.nest.items)
+        result = self.result
+        result.peaks = self.footprint.peaks()
+        result.excess = sum(max(0, peak - self.target.memories[m].bytes) for m, peak in result.peaks.items())
+        result.cycles = self.total()
+        return result
+
+    def total(self) -> int:
+        """Loads, stores and the chain of dependent engines overlap; inside the chain engines take turns."""
+        busy, target = self.result.busy, self.target
+        loads = {m.engine for m in target.moves if m.source == target.offchip}
+        stores = {m.engine for m in target.moves if m.destination == target.offchip and m.source == self.roles.vector}
+        matrix = target.matrix_engine[0] if target.matrix_engine else ""
+        feeders = {m.engine for m in target.moves if m.destination in (self.roles.lhs, self.roles.rhs)} - loads
+        side = loads | feeders | stores | {matrix}
+        chain = max([busy[matrix], *(busy[e] for e in feeders)])
+        chain += sum(cycles for engine, cycles in busy.items() if engine not in side)
+        bus = int(self.result.bytes / cost.port_rate(target))
+        memory = target.offchip_memory
+        latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
+        return max([chain, bus, *(busy[e] for e in stores)]) + latency
+
+    def trips(self) -> int:
+        return prod(self.nest.trips(axis) for axis in self.path)
+
+    # --- walking --------------------------------------------------------------------------------------------------
+
+    def items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self.footprint.step()
+            match item:
+                case Loop():
+                    self.footprint.enter(item)
+                    self.path.append(item.axis)
+                    self.items(item.body)
+                    self.path.pop()
+                    self.footprint.leave(item)
+                case Load():
+                    self.load(item)
+                case Slice():
+                    pass
+                case Compute():
+                    self.compute(item.node)
+                case Accumulate():
+                    self.compute(item.node, accumulate=True)
+                case Store():
+                    self.store(item.output)
+
+    def load(self, item: Load) -> None:
+        node = item.node
+        homes = self.footprint.load(item, self.slots[node])
+        for memory in homes:
+            move = self.target.move(self.target.offchip, memory)
+            if move is None:
+                continue
+            size = load_bytes(self.nest, item, tuple(self.path), self.target, move)
+            self.result.read_bytes += size
+            self.result.busy[move.engine] += int(size / self.target.move_rate(move))
+        if self.slots[node] == 1 and item.fixed:
+            self.stalls += prod(self.nest.trips(axis) for axis in self.path)
+
+    def store(self, output: Output) -> None:
+        memory = self.footprint.store(output)
+        move = self.target.move(memory, self.target.offchip)
+        if move is None:
+            self.result.excess += self.target.memories[memory].bytes
+            return
+        size = store_bytes(self.nest, output, tuple(self.path), self.target, move)
+        self.result.write_bytes += size
+        self.result.busy[move.engine] += int(size / self.target.move_rate(move))
+
+    def elements(self, axes: frozenset[Axis]) -> int:
+        return prod(self.nest.tiles[axis] for axis in axes)
+
+    def compute(self, node: Node, accumulate: bool = False) -> None:
+        self.footprint.compute(node, accumulate)
+        if node.kind == "contract":
+            self.contract(node)
+        elif node.kind == "reduce":
+            assert isinstance(node.op, ReduceOp)
+            source = node.inputs[0]
+            kind = accumulator_type(source.element)
+            last = next((a for a in reversed(self.nest.group.axes) if a in source.present), None)
+            cycles = cost.reduce_cycles(
+                self.target,
+                node.op.monoid.data,
+                self.elements(source.present),
+                byte_width(kind),
+                type_name(kind),
+                across_lanes=last in node.reduced,
+            )
+            if accumulate:
+                cycles += cost.vector_cycles(self.target, "add", self.elements(node.present), byte_width(kind))
+            self.result.busy[self.vector] += cycles * self.trips()
+        else:
+            self.map(node)
+
+    def map(self, node: Node) -> None:
+        fn = node.op.fn.data if isinstance(node.op, MapOp) else "fill" if node.kind == "iota" else "identity"
+        kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
+        width = max(byte_width(kind) for kind in kinds)
+        cycles = cost.vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
+        self.result.busy[self.vector] += cycles * self.trips()
+
+    def contract(self, node: Node) -> None:
+        lhs, rhs = node.inputs
+        both = lhs.present & rhs.present & node.present
+        m, n, k = (lhs.present - rhs.present), (rhs.present - lhs.present), node.reduced
+        kind = type_name(lhs.element)
+        trips, matrix = self.trips(), self.target.matrix_engine
+        pieces = prod(-(-self.nest.tiles[a] // self.inner[a]) for a in lhs.present | rhs.present)
+        sizes = [prod(self.inner[a] for a in axes) for axes in (m, k, n)]
+        cycles = cost.matmul_cycles(self.target, sizes[0], sizes[1], sizes[2], kind, type_name(rhs.element))
+        batch = prod(self.inner[a] for a in both)
+        assert matrix is not None
+        self.result.busy[matrix[0]] += cycles * batch * pieces * trips
+        steps = [a for a in self.nest.group.axes if self.inner[a] < self.nest.tiles[a]]
+        for source, stage, memory in (
+            (lhs, self.roles.lhs_stage, self.roles.lhs),
+            (rhs, self.roles.rhs_stage, self.roles.rhs),
+        ):
+            move = None if stage is None or memory is None else self.target.move(stage, memory)
+            if move is None or stage == memory:
+                continue
+            # A piece is moved again in every inner loop around it, whether that changes it or not.
+            repeats = prod(
+                -(-self.nest.tiles[a] // self.inner[a]) for a in steps if a in lhs.present | rhs.present
+            )
+            size = prod(self.inner[a] for a in source.present) * byte_width(source.element)
+            self.result.busy[move.engine] += int(size * repeats / self.target.move_rate(move)) * trips
+        out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))
+        outer = prod(self.nest.trips(axis) for axis in self.path if axis not in node.reduced)
+        move = self.target.move(self.roles.result or "", self.roles.vector)
+        if move is not None and self.footprint.to_vector(node):
+            self.result.busy[move.engine] += int(out / self.target.move_rate(move)) * outer
+
+
+def widened(kind: Attribute) -> Attribute:
+    """The type a value is kept in on chip: f32 for narrower floats."""
+    return compute_type(kind) if is_float(kind) else kind

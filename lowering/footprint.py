@@ -1,0 +1,204 @@
+"""How many bytes of each memory a nest needs at its peak: lifetimes of its values in the order of its items.
+
+Follows what `place` and `bufferize` do: where values lie, which elementwise results take over a dying operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float
+from ..dialects.target_model import Target
+from .group import Node, Output
+from .nest import Load, Loop, Nest
+from .regions import region_of
+from .roles import Roles, tile_bytes
+
+Path: TypeAlias = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Held:
+    """One copy of a value in one memory: bytes, the loops it is made in, first and last position."""
+
+    memory: str
+    size: int
+    path: Path
+    start: int
+    uses: list[tuple[int, Path]] = field(default_factory=list[tuple[int, Path]])
+    end: int = 0
+    dropped: bool = False
+
+
+@dataclass(eq=False)
+class Made:
+    """An elementwise result and the operands whose bytes it may take."""
+
+    result: Held
+    operands: list[Held]
+    position: int
+
+
+class Footprint:
+    def __init__(self, nest: Nest, target: Target, roles: Roles) -> None:
+        self.nest, self.target, self.roles = nest, target, roles
+        self.position = 0
+        self.path: Path = ()
+        self.ends: dict[int, int] = {}
+        self.held: list[Held] = []
+        self.scopes: list[dict[Node, list[Held]]] = [{}]
+        self.made: list[Made] = []
+        self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
+        self.users: dict[Node, list[tuple[Node | Output, int]]] = {node: [] for node in nest.group.nodes}
+        for node in nest.group.nodes:
+            for operand, source in enumerate(node.inputs):
+                self.users[source].append((node, operand))
+        for output in nest.group.outputs:
+            self.users[output.node].append((output, 0))
+
+    # --- walking --------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        self.position += 1
+
+    def enter(self, loop: Loop) -> None:
+        for node in loop.carried:
+            if self.find(node) is None:
+                self.define(node, self.homes(node))
+        self.path = (*self.path, self.position)
+        self.scopes.append({})
+
+    def leave(self, loop: Loop) -> None:
+        self.scopes.pop()
+        self.step()
+        self.ends[self.path[-1]] = self.position
+        self.path = self.path[:-1]
+
+    def load(self, item: Load, slots: int) -> list[str]:
+        """Defines a loaded region; the memories it goes to."""
+        extents = [dim.extent for dim in region_of(self.nest, item.node, item.fixed)]
+        width = byte_width(item.node.element)
+        memories = {memory for memory, _ in self.homes(item.node)}
+        if not self.path:
+            slots = 1
+        sizes = [(m, slots * tile_bytes(self.target.memories[m], extents, width)) for m in sorted(memories)]
+        self.define(item.node, sizes)
+        return [memory for memory, _ in sizes]
+
+    def compute(self, node: Node, accumulate: bool) -> None:
+        operands = [held for source in node.inputs for held in self.use(source)]
+        if node.kind == "contract":
+            for source, memory in zip(node.inputs, (self.roles.lhs, self.roles.rhs), strict=True):
+                if memory is not None and self.roles.subdivides:
+                    shape = [self.inner[a] for a in self.nest.group.axes if a in source.present]
+                    size = tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
+                    self.add(memory, size * self.nest.schedule.move_slots)
+        if accumulate:
+            self.use(node)
+            if node.kind == "reduce":
+                self.add(self.roles.vector, self.tile(node, self.roles.vector, 4))
+            return
+        made = self.define(node, self.homes(node))
+        if node.kind in ("map", "expand"):
+            for held in made:
+                if held.memory == self.roles.vector:
+                    self.made.append(Made(held, operands, self.position))
+
+    def store(self, output: Output) -> str:
+        """The memory that a result leaves from."""
+        held = self.use(output.node)
+        direct = {h.memory for h in held if self.target.move(h.memory, self.target.offchip) is not None}
+        if output.node.kind == "contract" and self.roles.result in direct:
+            return self.roles.result or ""
+        return self.roles.vector
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def to_vector(self, node: Node) -> bool:
+        """Whether a contraction's result is needed where the vector engine works."""
+        direct = self.target.move(self.roles.result or "", self.target.offchip) is not None
+        return any(
+            (isinstance(user, Node) and user.kind != "contract") or (isinstance(user, Output) and not direct)
+            for user, _ in self.users[node]
+        )
+
+    def homes(self, node: Node) -> list[tuple[str, int]]:
+        """Memories that hold a value, with bytes."""
+        roles, sizes = self.roles, dict[str, int]()
+        stages = [roles.lhs_stage, roles.rhs_stage]
+        for user, operand in self.users[node]:
+            if isinstance(user, Node) and user.kind == "contract":
+                stage = stages[operand]
+                if stage is not None:
+                    sizes[stage] = self.tile(node, stage, byte_width(node.element))
+        wide = node.element if not is_float(node.element) else compute_type(node.element)
+        if node.kind == "contract":
+            width = byte_width(accumulator_type(node.inputs[0].element))
+            result = roles.result or roles.vector
+            sizes[result] = self.tile(node, result, width)
+            if self.to_vector(node):
+                sizes[roles.vector] = self.tile(node, roles.vector, width)
+        elif node.kind != "load" or any(not isinstance(u, Node) or u.kind != "contract" for u, _ in self.users[node]):
+            width = byte_width(wide) if node.kind != "load" else byte_width(node.element)
+            users = [user for user, _ in self.users[node]]
+            if all(isinstance(u, Output) or u.kind == "contract" for u in users):
+                width = byte_width(node.element)
+            sizes[roles.vector] = self.tile(node, roles.vector, width)
+        return sorted(sizes.items())
+
+    def tile(self, node: Node, memory: str, width: int) -> int:
+        shape = [self.nest.tiles[a] for a in self.nest.group.axes if a in node.present]
+        return tile_bytes(self.target.memories[memory], shape, width)
+
+    def add(self, memory: str, size: int) -> Held:
+        held = Held(memory, size, self.path, self.position, [(self.position, self.path)])
+        self.held.append(held)
+        return held
+
+    def define(self, node: Node, sizes: list[tuple[str, int]]) -> list[Held]:
+        made = [self.add(memory, size) for memory, size in sizes]
+        self.scopes[-1][node] = made
+        return made
+
+    def find(self, node: Node) -> list[Held] | None:
+        return next((scope[node] for scope in reversed(self.scopes) if node in scope), None)
+
+    def use(self, node: Node) -> list[Held]:
+        held = self.find(node) or []
+        for each in held:
+            each.uses.append((self.position, self.path))
+        return held
+
+    # --- peaks ----------------------------------------------------------------------------------------------------
+
+    def peaks(self) -> dict[str, int]:
+        """Greatest number of live bytes of each memory."""
+        for held in self.held:
+            depth = len(held.path)
+            held.end = max(p if len(path) == depth else self.ends[path[depth]] for p, path in held.uses)
+        for made in self.made:
+            for operand in made.operands:
+                fits = operand.memory == made.result.memory and operand.size >= made.result.size
+                if fits and not operand.dropped and operand.path == made.result.path and operand.end == made.position:
+                    operand.end = made.result.end
+                    made.result.dropped = True
+                    self.redirect(made.result, operand)
+                    break
+        peaks: dict[str, int] = {}
+        for memory in {held.memory for held in self.held}:
+            changes: list[tuple[int, int]] = []
+            for held in self.held:
+                if held.memory == memory and not held.dropped:
+                    changes += [(held.start, held.size), (held.end + 1, -held.size)]
+            live = peak = 0
+            for _, change in sorted(changes):
+                live += change
+                peak = max(peak, live)
+            peaks[memory] = peak
+        return peaks
+
+    def redirect(self, old: Held, new: Held) -> None:
+        """Later in-place results of `old` are results of `new`."""
+        for made in self.made:
+            made.operands = [new if operand is old else operand for operand in made.operands]

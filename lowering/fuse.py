@@ -1,0 +1,299 @@
+"""The `fuse` pass: primitives become groups, each of them one kernel to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects.errors import UserError
+from ..dialects.graph_fused import FusedOp
+from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
+from ..dialects.graph_types import static_shape
+from ..dialects.index_map import IndexMap
+from ..dialects.locations import fuse_locations
+from ..dialects.target import target_of
+from .axes import NotFusable
+from .costs import Costs, group_block
+from .options import objective_of
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Ops that become one kernel, in function order."""
+
+    ops: list[Operation]
+    refusals: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
+class FusePass(ModulePass):
+    """Requires primitives only (after `decompose`); ensures every one of them lies in a `graph.fused`.
+
+    1. each primitive starts as a group of its own; constants that fill a shape are copied into their users,
+       views and iotas have one user each;
+    2. a producer's group and its consumer's become one where no path leaves and re-enters it (convex), where their
+       values have common axes, and where the best schedule of the whole costs no more than those of the parts;
+    3. a reshape alone stays outside: it costs nothing (`tile` makes it an alias);
+    4. results that are arguments, constants or given twice are copied by a group of their own.
+
+    `unfused`: one group per named op of the source instead, as a framework would run it.
+    """
+
+    name = "fuse"
+    unfused: bool = False
+    effort: int = 120
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
+        costs = Costs(target, objective_of(op), self.effort)
+        for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
+            _check(function)
+            _copy_results(function)
+            _split_shared(function)
+            partition = Partition(function, costs)
+            if self.unfused:
+                partition.by_origin()
+            else:
+                partition.merge()
+            partition.build()
+
+
+def _check(function: FuncOp) -> None:
+    for op in function.body.block.ops:
+        known = op.name in ("graph.map", "graph.reduce", "graph.contract", "graph.view", "graph.iota")
+        if not known and not isinstance(op, ConstantOp | WeightOp | ReturnOp | FusedOp):
+            raise UserError(f"'{op.name}' is not a primitive: run decompose first", op.location)
+        for result in op.results:
+            if 0 in static_shape(result.type):
+                raise UserError(f"'{op.name}' has a dimension of extent 0, which no kernel can tile", op.location)
+
+
+def _copy_results(function: FuncOp) -> None:
+    """Gives every returned value a place of its own."""
+    last = function.body.block.last_op
+    assert isinstance(last, ReturnOp)
+    seen: set[SSAValue] = set()
+    for number, value in enumerate(list(last.operands)):
+        root = value
+        while isinstance(root.owner, ViewOp) and is_reshape(root.owner):
+            root = root.owner.args[0]
+        if isinstance(root, BlockArgument) or isinstance(root.owner, ConstantOp | WeightOp) or value in seen:
+            rank = len(static_shape(value.type))
+            maps: ArrayAttr[Attribute] = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))])
+            copy = ViewOp.create(operands=[value], result_types=[value.type], properties={"maps": maps})
+            copy.location = last.location
+            copy.attributes["copy"] = StringAttr("result")
+            Rewriter.insert_op(copy, InsertPoint.before(last))
+            last.operands[number] = copy.res
+            seen.add(copy.res)
+        seen.add(value)
+
+
+def _split_shared(function: FuncOp) -> None:
+    """One user per splat constant, view and iota, so that each can join its user's group."""
+    for op in reversed(list(function.body.block.ops)):
+        splat = isinstance(op, ConstantOp) and op.value.is_splat()
+        if not splat and op.name not in ("graph.view", "graph.iota"):
+            continue
+        for use in list(op.results[0].uses)[1:]:
+            copy = op.clone()
+            copy.location = op.location
+            Rewriter.insert_op(copy, InsertPoint.before(op))
+            use.operation.operands[use.index] = copy.results[0]
+
+
+def is_reshape(op: Operation) -> bool:
+    """Whether a view only gives the bytes of its operand another shape."""
+    if not isinstance(op, ViewOp) or len(op.args) != 1 or op.fill is not None or "copy" in op.attributes:
+        return False
+    shape, source = static_shape(op.res.type), static_shape(op.args[0].type)
+    if op.lower is not None:
+        return False
+    wanted = IndexMap.reshape(source, shape)
+    return wanted is not None and IndexMap.from_affine(op.affine_maps[0], shape) == wanted
+
+
+def is_outside(op: Operation) -> bool:
+    """Ops that belong to no group: stored tensors and the function's end."""
+    if isinstance(op, ConstantOp):
+        return not op.value.is_splat()
+    return isinstance(op, WeightOp | ReturnOp | FusedOp)
+
+
+class Partition:
+    """The clusters of one function and the rules of joining them."""
+
+    def __init__(self, function: FuncOp, costs: Costs) -> None:
+        self.function, self.costs = function, costs
+        self.place: dict[Operation, int] = {}
+        self.cluster: dict[Operation, Cluster] = {}
+        for position, op in enumerate(function.body.block.ops):
+            self.place[op] = position
+            if not is_outside(op):
+                self.cluster[op] = Cluster([op])
+
+    # --- joining --------------------------------------------------------------------------------------------------
+
+    def merge(self) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for op in list(self.cluster):
+                for operand in op.operands:
+                    producer = operand.owner
+                    if isinstance(producer, Operation) and producer in self.cluster:
+                        changed |= self.join(self.cluster[producer], self.cluster[op])
+
+    def by_origin(self) -> None:
+        """One cluster per named op; what has no origin stays alone."""
+        first: dict[Attribute, Cluster] = {}
+        for op in list(self.cluster):
+            origin = op.attributes.get("origin")
+            if origin is None:
+                continue
+            if origin in first:
+                self.unite(first[origin], self.cluster[op])
+            else:
+                first[origin] = self.cluster[op]
+        for op in list(self.cluster):  # splat constants go with their users
+            if isinstance(op, ConstantOp):
+                user = next((use.operation for use in op.results[0].uses), None)
+                if user is not None and user in self.cluster and self.cluster[user] is not self.cluster[op]:
+                    self.unite(self.cluster[op], self.cluster[user])
+
+    def join(self, producer: Cluster, consumer: Cluster) -> bool:
+        if producer is consumer or not self.convex(producer, consumer):
+            return False
+        union = self.ordered([*producer.ops, *consumer.ops])
+        if isinstance(producer.ops[0], ConstantOp) and len(producer.ops) == 1:
+            self.unite(producer, consumer)
+            return True
+        try:
+            together = self.costs.cost(self.block(union))
+        except NotFusable as reason:
+            consumer.refusals.append(str(reason))
+            return False
+        apart = [sum(pair) for pair in zip(self.cost(producer), self.cost(consumer), strict=True)]
+        if list(together) > apart:
+            return False
+        self.unite(producer, consumer)
+        return True
+
+    def cost(self, cluster: Cluster) -> tuple[int, int]:
+        ops = [op for op in cluster.ops if not isinstance(op, ConstantOp)]
+        if all(is_reshape(op) for op in ops):
+            return (0, 0)
+        try:
+            return self.costs.cost(self.block(cluster.ops))
+        except NotFusable as reason:
+            raise UserError(f"no kernel for this op: {reason}", cluster.ops[-1].location) from None
+
+    def unite(self, producer: Cluster, consumer: Cluster) -> None:
+        consumer.ops = self.ordered([*producer.ops, *consumer.ops])
+        for op in producer.ops:
+            self.cluster[op] = consumer
+
+    def ordered(self, ops: Iterable[Operation]) -> list[Operation]:
+        return sorted(ops, key=lambda op: self.place[op])
+
+    def convex(self, producer: Cluster, consumer: Cluster) -> bool:
+        """Whether no path leads from the producer to the consumer through a third cluster."""
+        queue = [c for c in self.successors(producer) if c is not consumer]
+        seen = set(queue)
+        while queue:
+            for cluster in self.successors(queue.pop()):
+                if cluster is consumer:
+                    return False
+                if cluster not in seen and cluster is not producer:
+                    seen.add(cluster)
+                    queue.append(cluster)
+        return True
+
+    def successors(self, cluster: Cluster) -> list[Cluster]:
+        found: dict[Cluster, None] = {}
+        for op in cluster.ops:
+            for result in op.results:
+                for use in result.uses:
+                    user = self.cluster.get(use.operation)
+                    if user is not None and user is not cluster:
+                        found[user] = None
+        return list(found)
+
+    # --- groups ---------------------------------------------------------------------------------------------------
+
+    def ends(self, ops: Sequence[Operation]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """What a set of ops reads from outside, and which results others need."""
+        inside = set(ops)
+        inputs: dict[SSAValue, None] = {}
+        for op in ops:
+            for operand in op.operands:
+                if operand.owner not in inside:
+                    inputs[operand] = None
+        outputs = [r for op in ops for r in op.results if any(use.operation not in inside for use in r.uses)]
+        return list(inputs), outputs
+
+    def block(self, ops: Sequence[Operation]) -> Block:
+        return group_block(ops, *self.ends(ops))
+
+    def build(self) -> None:
+        """Replaces clusters by `graph.fused` ops, in an order in which every value is made before it is used."""
+        body = self.function.body.block
+        clusters = list(dict.fromkeys(self.cluster.values()))
+        made: dict[Cluster, Operation] = {}
+        for cluster in clusters:
+            ops = [op for op in cluster.ops if not isinstance(op, ConstantOp)]
+            if len(ops) == 1 and is_reshape(ops[0]):
+                continue
+            if not ops or not self.ends(cluster.ops)[1]:
+                continue
+            inputs, outputs = self.ends(cluster.ops)
+            block = group_block(cluster.ops, inputs, outputs)
+            fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
+            fused.location = fuse_locations([op.location for op in ops])
+            if cluster.refusals:
+                fused.attributes["refusals"] = ArrayAttr([StringAttr(r) for r in dict.fromkeys(cluster.refusals)])
+            Rewriter.insert_op(fused, InsertPoint.after(cluster.ops[-1]))
+            for value, result in zip(outputs, fused.res, strict=True):
+                result.name_hint = value.name_hint
+                value.replace_all_uses_with(result)
+            made[cluster] = fused
+        for cluster in made:
+            for op in reversed(cluster.ops):
+                Rewriter.erase_op(op, safe_erase=False)
+        _sort(body)
+
+
+def _sort(body: Block) -> None:
+    """Topological order, keeping the given order where it can be kept."""
+    ops = list(body.ops)
+    place = {op: position for position, op in enumerate(ops)}
+    done: set[Operation] = set()
+    ordered: list[Operation] = []
+    for root in ops:
+        stack = [root]
+        while stack:
+            op = stack[-1]
+            waiting = [
+                cast(Operation, operand.owner)
+                for operand in op.operands
+                if isinstance(operand.owner, Operation) and operand.owner in place and operand.owner not in done
+            ]
+            if waiting:
+                stack.extend(sorted(waiting, key=lambda o: -place[o]))
+                continue
+            stack.pop()
+            if op not in done:
+                done.add(op)
+                ordered.append(op)
+    for op in ops:
+        op.detach()
+    body.add_ops(ordered)

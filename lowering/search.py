@@ -1,0 +1,255 @@
+"""The search for schedules of one group: tile sizes per memory level, loop order, what is held, slot counts.
+
+A descent from several starts over a discrete space: in each step every change of one tile size, of two neighbouring
+loops, of one held load or of the slots is estimated and the best taken. All estimates are kept, so that the pass can
+fall back to the next one. Deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from ..dialects.dtypes import byte_width
+from ..dialects.errors import UserError
+from ..dialects.schedule import Schedule
+from ..dialects.target_model import Target
+from .axes import Axis
+from .estimate import Estimate, estimate
+from .group import Group, Node
+from .nest import default_hold, place_nest
+from .roles import Roles, tile_bytes
+
+_T = TypeVar("_T")
+Slots: TypeAlias = Literal["one", "stream", "all"]
+SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
+"""Buffers with two slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
+
+Objective: TypeAlias = Literal["time", "traffic"]
+
+
+@dataclass(frozen=True)
+class State:
+    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes."""
+
+    tiles: tuple[int, ...]
+    order: tuple[int, ...]
+    whole: tuple[bool, ...]
+    slots: Slots
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A schedule and what it is estimated to cost."""
+
+    schedule: Schedule
+    estimate: Estimate
+
+
+def search(group: Group, target: Target, objective: Objective, effort: int = 400) -> list[Choice]:
+    """Schedules that fit the memories by estimate, best first. `effort` bounds the number of estimates per start.
+
+    Empty where nothing fits, not even the smallest tiles.
+    """
+    return Search(group, target, objective, effort).run()
+
+
+class Search:
+    def __init__(self, group: Group, target: Target, objective: Objective, effort: int) -> None:
+        self.group, self.target, self.objective, self.effort = group, target, objective, effort
+        self.roles = Roles.of(target)
+        if any(node.kind == "contract" for node in group.nodes) and self.roles.lhs_stage is None:
+            raise UserError(f"target '{target.name}' has no way to multiply matrices")
+        self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
+        self.reduced = [axis in group.reduced for axis in group.axes]
+        self.seen: dict[State, Choice | None] = {}
+
+    def run(self) -> list[Choice]:
+        for start in self.starts():
+            self.descend(start)
+        fitting = [choice for choice in self.seen.values() if choice is not None and not choice.estimate.excess]
+        unique = {choice.schedule: choice for choice in fitting}
+        return sorted(unique.values(), key=self.key)
+
+    def starts(self) -> Iterator[State]:
+        count = len(self.group.axes)
+        order = tuple(sorted(range(count), key=lambda a: (self.reduced[a], a)))
+        none = tuple(False for _ in self.group.loads)
+        whole = tuple(sizes[-1] for sizes in self.sizes)
+        small = tuple(sizes[0] for sizes in self.sizes)
+        written = frozenset(axis for output in self.group.outputs for axis in output.node.present)
+        batch = written - frozenset(a for node in self.group.reductions for a in node.reduced)
+        batch = frozenset(a for a in batch if all(a in load.present for load in self.group.loads))
+        single = tuple(
+            s[0] if a in batch else s[-1] for s, a in zip(self.sizes, self.group.axes, strict=True)
+        )
+        rows = tuple(s[-1] if r else s[0] for s, r in zip(self.sizes, self.reduced, strict=True))
+        for tiles in dict.fromkeys((whole, single, rows, small)):
+            yield State(tiles, order, none, "stream")
+
+    def descend(self, state: State) -> None:
+        """Takes the best of each group of changes in turn until none improves."""
+        spent, best, moved = 0, self.evaluate(state), True
+        while moved and spent < self.effort:
+            moved = False
+            for group in range(self.groups):
+                better: State | None = None
+                for neighbour in self.neighbours(state, group):
+                    spent += neighbour not in self.seen
+                    found = self.evaluate(neighbour)
+                    if found is not None and (best is None or self.key(found) < self.key(best)):
+                        best, better = found, neighbour
+                if better is not None:
+                    state, moved = better, True
+
+    @property
+    def groups(self) -> int:
+        return len(self.sizes) + 3
+
+    def neighbours(self, state: State, group: int) -> Iterator[State]:
+        """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots."""
+        if group < len(self.sizes):
+            for size in self.sizes[group]:
+                if size != state.tiles[group]:
+                    yield replace(state, tiles=_put(state.tiles, group, size))
+            return
+        looped = [a for a in state.order if state.tiles[a] < self.group.axes[a].extent]
+        if group == len(self.sizes):
+            for first, second in zip(looped, looped[1:], strict=False):
+                if self.reduced[first] == self.reduced[second]:
+                    swapped = [second if a == first else first if a == second else a for a in state.order]
+                    yield replace(state, order=tuple(swapped))
+        elif group == len(self.sizes) + 1:
+            streamed = {self.group.axes[a] for a in looped if self.reduced[a]} - self.group.taps
+            for position, load in enumerate(self.group.loads):
+                if load.present & streamed:
+                    yield replace(state, whole=_put(state.whole, position, not state.whole[position]))
+        else:
+            yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
+
+    def evaluate(self, state: State) -> Choice | None:
+        if state not in self.seen:
+            try:
+                nest = place_nest(self.group, self.schedule(state))
+                schedule = nest.schedule.with_(strategy=nest.strategy)
+                self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles))
+            except UserError:
+                self.seen[state] = None
+        return self.seen[state]
+
+    def key(self, choice: Choice) -> tuple[int, ...]:
+        found = choice.estimate
+        if self.objective == "traffic":
+            return (found.excess, found.bytes, found.cycles)
+        return (found.excess, found.cycles, found.bytes)
+
+    def schedule(self, state: State) -> Schedule:
+        group, names = self.group, self.group.names
+        looped = {axis for axis, tile in zip(group.axes, state.tiles, strict=True) if tile < axis.extent}
+        streamed = (looped & group.reduced) - group.taps
+        order = [group.axes[a] for a in state.order if group.axes[a] in looped]
+        doubled = 1 if state.slots == "one" else 2
+        hold: list[str] = []
+        slots: list[int] = []
+        for load, whole in zip(group.loads, state.whole, strict=True):
+            held = default_hold(load, looped) - (streamed if whole else frozenset())
+            hold.append("".join(names[axis] for axis in group.axes if axis in held))
+            streams = bool(order) and order[-1] in held or state.slots == "all"
+            slots.append(2 if held and streams and state.slots != "one" else 1)
+        tiles = dict(zip(group.axes, state.tiles, strict=True))
+        inner = inner_tiles(group, tiles, self.target, self.roles)
+        return Schedule(
+            axes="".join(names.values()),
+            extents=tuple(axis.extent for axis in group.axes),
+            tiles=state.tiles,
+            order="".join(names[axis] for axis in order),
+            strategy="resident",
+            inner=tuple(inner[axis] for axis in group.axes) if inner != tiles else (),
+            hold=tuple(hold),
+            slots=tuple(slots),
+            move_slots=doubled if self.roles.subdivides else 1,
+            store_slots=doubled if looped else 1,
+        )
+
+
+def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
+    return (*values[:position], value, *values[position + 1 :])
+
+
+def tile_sizes(group: Group, axis: Axis, target: Target) -> list[int]:
+    """Tile sizes worth trying, smallest first: whole, equal parts, powers of two; multiples of the matrix block for
+    axes that a contraction pairs or sums."""
+    extent = axis.extent
+    if axis in group.taps:
+        return [1]
+    block = _block(group, axis, target)
+    sizes = {extent}
+    for parts in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
+        sizes.add(_round_up(-(-extent // parts), block))
+    power = 1
+    while power < extent:
+        sizes.add(_round_up(power, block))
+        power *= 2
+    fitting = sorted(size for size in sizes if size <= extent)
+    while len(fitting) > 12:  # thin out, keep both ends
+        del fitting[1:-1:2]
+    return fitting
+
+
+def _block(group: Group, axis: Axis, target: Target) -> int:
+    """The granularity of an axis: the matrix engine's block where it is m, n or k of a contraction."""
+    if target.matrix_engine is None:
+        return 1
+    for node in group.nodes:
+        if node.kind == "contract":
+            lhs, rhs = node.inputs
+            entry = target.matrix_engine[1].type_of("f16")
+            if entry is not None and (axis in lhs.present) != (axis in rhs.present) or axis in node.reduced:
+                windowed = any(axis in e.terms and len(e.terms) > 1 for load in group.loads for e in load.index)
+                return 1 if windowed or entry is None else max(entry.block)
+    return 1
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def inner_tiles(group: Group, tiles: dict[Axis, int], target: Target, roles: Roles) -> dict[Axis, int]:
+    """Pieces of the matrix operands: the tiles, halved along their longest axis until two pieces of each operand fit."""
+    inner = dict(tiles)
+    if not roles.subdivides:
+        return inner
+    matrix = target.matrix_engine
+    assert matrix is not None
+    for node in group.nodes:
+        if node.kind != "contract":
+            continue
+        for source, memory in zip(node.inputs, (roles.lhs, roles.rhs), strict=True):
+            if memory is not None:
+                _shrink(group, source, inner, tiles, target, memory)
+    return inner
+
+
+def _shrink(
+    group: Group, source: Node, inner: dict[Axis, int], tiles: dict[Axis, int], target: Target, name: str
+) -> None:
+    memory = target.memories[name]
+    while True:
+        axes = [axis for axis in group.axes if axis in source.present and inner[axis] > 1]
+        size = tile_bytes(memory, [inner[axis] for axis in axes], byte_width(source.element))
+        if 2 * size <= memory.bytes or not axes:
+            return
+        ordered = sorted(axes, key=lambda a: -inner[a])
+        halved = next(((a, h) for a in ordered if (h := _half(a, inner[a], tiles[a])) < inner[a]), None)
+        if halved is None:
+            return
+        inner[halved[0]] = halved[1]
+
+
+def _half(axis: Axis, inner: int, tile: int) -> int:
+    """About half of a piece: a multiple of 16 where it can be; of looped axes a divisor of the tile."""
+    half = _round_up(-(-inner // 2), 16) if inner > 16 else -(-inner // 2)
+    if tile < axis.extent:
+        return next((size for size in range(half, 0, -1) if tile % size == 0), inner)
+    return half
