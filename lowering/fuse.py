@@ -26,6 +26,10 @@ from .costs import Costs, group_block
 from .options import objective_of
 
 
+IMPOSSIBLE = 1 << 62
+"""The cost of what no kernel can do."""
+
+
 @dataclass(eq=False)
 class Cluster:
     """Ops that become one kernel, in function order."""
@@ -194,8 +198,8 @@ class Partition:
             return (0, 0)
         try:
             return self.costs.cost(self.block(cluster.ops))
-        except NotFusable as reason:
-            raise UserError(f"no kernel for this op: {reason}", cluster.ops[-1].location) from None
+        except NotFusable:
+            return (IMPOSSIBLE, IMPOSSIBLE)  # alone; with a neighbour it may be possible
 
     def unite(self, producer: Cluster, consumer: Cluster) -> None:
         consumer.ops = self.ordered([*producer.ops, *consumer.ops])
@@ -257,6 +261,10 @@ class Partition:
                 continue
             inputs, outputs = self.ends(cluster.ops)
             block = group_block(cluster.ops, inputs, outputs)
+            try:
+                self.costs.choices(block)
+            except NotFusable as reason:
+                raise UserError(f"no kernel for this op: {reason}", ops[-1].location) from None
             fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
             fused.location = fuse_locations([op.location for op in ops])
             if cluster.refusals:

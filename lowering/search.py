@@ -18,7 +18,7 @@ from ..dialects.target_model import Target
 from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
-from .nest import default_hold, place_nest
+from .nest import default_hold, node_taps, place_nest
 from .roles import Roles, tile_bytes
 
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ Objective: TypeAlias = Literal["time", "traffic"]
 
 @dataclass(frozen=True)
 class State:
-    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes."""
+    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes and taps."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
@@ -75,7 +75,7 @@ class Search:
     def starts(self) -> Iterator[State]:
         count = len(self.group.axes)
         order = tuple(sorted(range(count), key=lambda a: (self.reduced[a], a)))
-        none = tuple(False for _ in self.group.loads)
+        none = tuple(bool(load.present & self.group.taps) for load in self.group.loads)
         whole = tuple(sizes[-1] for sizes in self.sizes)
         small = tuple(sizes[0] for sizes in self.sizes)
         written = frozenset(axis for output in self.group.outputs for axis in output.node.present)
@@ -121,9 +121,9 @@ class Search:
                     swapped = [second if a == first else first if a == second else a for a in state.order]
                     yield replace(state, order=tuple(swapped))
         elif group == len(self.sizes) + 1:
-            streamed = {self.group.axes[a] for a in looped if self.reduced[a]} - self.group.taps
+            streamed = {self.group.axes[a] for a in looped if self.reduced[a]}
             for position, load in enumerate(self.group.loads):
-                if load.present & streamed:
+                if (load.present & streamed) - node_taps(load):
                     yield replace(state, whole=_put(state.whole, position, not state.whole[position]))
         else:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
@@ -147,7 +147,7 @@ class Search:
     def schedule(self, state: State) -> Schedule:
         group, names = self.group, self.group.names
         looped = {axis for axis, tile in zip(group.axes, state.tiles, strict=True) if tile < axis.extent}
-        streamed = (looped & group.reduced) - group.taps
+        streamed = looped & group.reduced
         order = [group.axes[a] for a in state.order if group.axes[a] in looped]
         doubled = 1 if state.slots == "one" else 2
         hold: list[str] = []
