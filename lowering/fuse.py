@@ -61,6 +61,7 @@ class FusePass(ModulePass):
         costs = Costs(target, objective_of(op), self.effort)
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             _check(function)
+            _drop_dead(function)
             _copy_results(function)
             _split_shared(function)
             partition = Partition(function, costs)
@@ -79,6 +80,13 @@ def _check(function: FuncOp) -> None:
         for result in op.results:
             if 0 in static_shape(result.type):
                 raise UserError(f"'{op.name}' has a dimension of extent 0, which no kernel can tile", op.location)
+
+
+def _drop_dead(function: FuncOp) -> None:
+    """Ops whose results nobody uses would be kernels without a result."""
+    for op in reversed(list(function.body.block.ops)):
+        if op.results and not any(True for result in op.results for _ in result.uses):
+            Rewriter.erase_op(op)
 
 
 def _copy_results(function: FuncOp) -> None:
@@ -256,8 +264,6 @@ class Partition:
         for cluster in clusters:
             ops = [op for op in cluster.ops if not isinstance(op, ConstantOp)]
             if len(ops) == 1 and is_reshape(ops[0]):
-                continue
-            if not ops or not self.ends(cluster.ops)[1]:
                 continue
             inputs, outputs = self.ends(cluster.ops)
             block = group_block(cluster.ops, inputs, outputs)

@@ -464,12 +464,14 @@ class KernelEmitter:
 
     def contract(self, node: Node, acc: Tile | None, loops: tuple[Axis, ...]) -> Tile:
         """A product of tiles, in pieces of the inner tile sizes where the schedule has them."""
-        sources: list[Tile] = []
-        for source in node.inputs:
-            have = self.as_type(source, self.lookup(source), source.element)
-            frame = self.frame(source)
-            sources.append(Tile(self.framed(have, frame), frame))
+        frames = [self.frame(source) for source in node.inputs]
         frame = self.frame(node)
+        if (None,) in (*frames, frame):  # a unit dimension is a letter of its own in both operands
+            frames = [f if f == (None,) else (None, *f) for f in frames]
+        sources: list[Tile] = []
+        for source, wanted in zip(node.inputs, frames, strict=True):
+            have = self.as_type(source, self.lookup(source), source.element)
+            sources.append(Tile(self.framed(have, wanted), wanted))
         axes = [a for a in self.group.axes if any(a in t.frame for t in (*sources, Tile(sources[0].value, frame)))]
         pieces = [axis for axis in axes if self.inner[axis] < self.nest.tiles[axis]]
         steps = [axis for axis in pieces if axis not in node.reduced] + [a for a in pieces if a in node.reduced]
@@ -567,10 +569,9 @@ class KernelEmitter:
         self, node: Node, sources: list[Tile], frame: Frame, acc: Tile | None, counted: list[SSAValue]
     ) -> Tile:
         names = self.group.names
-        unnamed = iter("zyxwvu")
 
         def letters(of: Frame) -> str:
-            return "".join(next(unnamed) if axis is None else names[axis] for axis in of)
+            return "".join("Z" if axis is None else names[axis] for axis in of)
 
         spec = f"{letters(sources[0].frame)},{letters(sources[1].frame)}->{letters(frame)}"
         kind = acc.value.type if acc is not None else self.tile_type(frame, self.accumulated_type(node))
