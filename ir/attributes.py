@@ -1,0 +1,324 @@
+"""Tokens of the syntax tree to xDSL attributes, each distinct text once.
+
+Literals are read here. Whatever a dialect or xDSL gives its own syntax goes to xDSL's attribute parser, so nothing
+about single types is repeated; positions inside such a token are mapped back to the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from lark import Token
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    AnyFloat,
+    ArrayAttr,
+    BytesAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FileLineColLoc,
+    FloatAttr,
+    FunctionType,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import StringLiteral
+
+from ..dialects.errors import UserError
+from ..dialects.graph_types import DimsAttr, bind_dims
+from .diagnostics import SourceError, did_you_mean, verify_message
+from .parser import diagnostic_at
+from .syntax import Array, Dict, Typed, Value
+
+_INTEGERS = re.compile(r"array<(i64|i32)(?:: (-?\d+(?:, -?\d+)*))?>")
+_FILE_LOCATION = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)')
+_SYMBOL = re.compile(r'@(?:"((?:[^"\\]|\\.)*)"|([\w$.]+))')
+_MAX_DEPTH = 64
+"""Levels of brackets inside one token; xDSL's parser recurses over them."""
+
+
+class AttributeReader:
+    """Reads the attributes of one text.
+
+    `dims` binds symbolic dimensions; each name it gives must occur (see `unused_dims`).
+    """
+
+    def __init__(self, context: Context, text: str, file: str, dims: Mapping[str, int]) -> None:
+        self.context = context
+        self.text = text
+        self.file = file
+        self.dims = dims
+        self.dims_seen: set[str] = set()
+        self._file_attr = StringAttr(file)
+        self._aliases: dict[str, Attribute] = {}
+        self._cache: dict[str, Attribute] = {"true": IntegerAttr(-1, i1), "false": IntegerAttr(0, i1), "unit": UnitAttr()}
+        self._ints: dict[int, IntAttr] = {}
+
+    def error(self, message: str, token: Token, suggestion: str = "", offset: int = 0, length: int = 0) -> SourceError:
+        """The error at a token, or at `offset` within it."""
+        start = (token.start_pos or 0) + offset
+        size = length or len(token.split("\n")[0])
+        return SourceError([diagnostic_at(message, self.text, self.file, start, size, suggestion)])
+
+    # --- types
+
+    def type(self, token: Token) -> Attribute:
+        """The type written by a TYPE or SIGNATURE token. Raises SourceError if it is not a type."""
+        attribute = self.named(token)
+        if not isinstance(attribute, TypeAttribute):
+            raise self.error(f"expected a type, got {token}", token)
+        return attribute
+
+    def signature(self, token: Token) -> FunctionType:
+        """A function type."""
+        return cast(FunctionType, self.named(token))
+
+    def named(self, token: Token) -> Attribute:
+        """The attribute of a token that xDSL (or the fast paths for what is frequent) reads as a whole."""
+        text = token.value
+        found = self._cache.get(text)
+        if found is None:
+            found = self._integers(text) or self._parse(token, text)
+            try:
+                found = self._bind(found)
+            except UserError as error:
+                raise self.error(error.message, token) from None
+            self._cache[text] = found
+        return found
+
+    def _integers(self, text: str) -> Attribute | None:
+        match = _INTEGERS.fullmatch(text)
+        if match is None or match[1] != "i64":
+            return None
+        return DenseArrayBase.from_list(i64, [int(v) for v in match[2].split(", ")] if match[2] else [])
+
+    def _parse(self, token: Token, text: str) -> Attribute:
+        if _depth(text) > _MAX_DEPTH:
+            raise self.error(f"nested too deeply: more than {_MAX_DEPTH} brackets within one another", token)
+        parser = Parser(self.context, text)
+        parser.attribute_aliases.update(self._aliases)
+        try:
+            attribute = parser.parse_attribute()
+            if parser.pos != len(text):
+                parser.raise_error("unexpected text after this")
+        except ParseError as error:
+            suggestion = did_you_mean(text, ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index"))
+            raise self.error(_sentence(error.msg), token, suggestion, min(error.span.start, len(text) - 1), 1) from None
+        except SourceError:
+            raise
+        except Exception as error:
+            # Attribute parsers and verifiers raise whatever fits them; for the reader of the text it is bad input.
+            raise self.error(f"invalid attribute: {verify_message(error)}", token) from None
+        return attribute
+
+    # --- symbolic dimensions
+
+    def _bind(self, attribute: Attribute) -> Attribute:
+        if isinstance(attribute, DimsAttr):
+            self.dims_seen.update(name.data for name in attribute.names)
+            return attribute
+        if isinstance(attribute, ArrayAttr):
+            members = cast(ArrayAttr[Attribute], attribute).data
+            bound = [self._bind(member) for member in members]
+            return ArrayAttr(bound) if any(a is not b for a, b in zip(bound, members, strict=True)) else attribute
+        if not isinstance(attribute, ParametrizedAttribute):
+            return attribute
+        old = attribute.parameters
+        new = [self._bind(parameter) for parameter in old]
+        if any(a is not b for a, b in zip(old, new, strict=True)):
+            attribute = type(attribute).new(new)
+        return bind_dims(attribute, self.dims) if self.dims_seen else attribute
+
+    def unused_dims(self) -> list[str]:
+        """Names in `dims` that no type of the text has."""
+        return [name for name in self.dims if name not in self.dims_seen]
+
+    # --- values
+
+    def value(self, node: Value | None) -> Attribute:
+        """The attribute of a value in a dictionary; None stands for a key alone."""
+        match node:
+            case None:
+                return UnitAttr()
+            case Token():
+                return self._literal(node)
+            case Typed(literal, type_):
+                return self._typed(literal, type_)
+            case Array(values):
+                return ArrayAttr([self.value(value) for value in values])
+            case Dict():
+                return DictionaryAttr(self.dictionary(node))
+
+    def dictionary(self, node: Dict | None) -> dict[str, Attribute]:
+        """Keys and values in their order. Raises SourceError at a key given twice."""
+        result: dict[str, Attribute] = {}
+        for item in node.items if node is not None else ():
+            key = self.string(item.key) if item.key.type == "STRING" else item.key.value
+            if key in result:
+                raise self.error(f"'{key}' is given twice", item.key)
+            result[key] = self.value(item.value)
+        return result
+
+    def _literal(self, token: Token) -> Attribute:
+        match token.type:
+            case "STRING":
+                return self._string(token)
+            case "INT":
+                return self._number(token, i64)
+            case "FLOAT":
+                return self._number(token, f64)
+            case "SYMBOL":
+                root, *nested = [StringAttr(self._unescape(q) if q else n) for q, n in _SYMBOL.findall(token.value)]
+                return SymbolRefAttr(root, nested)
+            case "LOC":
+                return self.location(token)
+            case _:
+                return self.named(token)
+
+    def _typed(self, literal: Token, type_token: Token) -> Attribute:
+        key = f"{literal.value} : {type_token.value}"
+        found = self._cache.get(key)
+        if found is None:
+            type_ = self.type(type_token)
+            if literal.type == "DENSE":
+                found = self._parse(literal, key)
+            else:
+                found = self._number(literal, type_)
+            if len(key) < 1000:
+                self._cache[key] = found
+        return found
+
+    def constant(self, literal: Token, type_token: Token) -> Attribute:
+        """`dense<…>` of a type that is written behind it."""
+        return self._typed(literal, type_token)
+
+    def _number(self, token: Token, type_: Attribute) -> Attribute:
+        text = token.value
+        try:
+            if isinstance(type_, IntegerType | IndexType) and token.type == "INT":
+                return IntegerAttr(int(text, 0) if "x" in text or "X" in text else int(text), type_)
+            if isinstance(type_, AnyFloat):
+                if "x" in text or "X" in text:
+                    raw = int(text, 16).to_bytes(type_.compile_time_size, "little")
+                    return FloatAttr(next(iter(type_.iter_unpack(raw))), type_)
+                return FloatAttr(float(text), type_)
+        except Exception as error:
+            # Range checks raise VerifyException, OverflowError, struct.error, …: all say that the number does not fit.
+            raise self.error(f"{text} does not fit {type_}: {verify_message(error)}", token) from None
+        raise self.error(f"{text} cannot be of type {type_}", token)
+
+    def string(self, token: Token) -> str:
+        """The contents of a STRING token. Raises SourceError for an unknown escape or bytes that are no text."""
+        attribute = self._string(token)
+        if isinstance(attribute, StringAttr):
+            return attribute.data
+        raise self.error("expected text, got bytes that are not ASCII", token)
+
+    def _string(self, token: Token) -> Attribute:
+        text = token.value
+        found = self._cache.get(text)
+        if found is not None:
+            return found
+        if "\\" not in text:
+            found = StringAttr(text[1:-1])
+        else:
+            found = self._escaped(token)
+        self._cache[text] = found
+        return found
+
+    def _escaped(self, token: Token) -> Attribute:
+        """Escapes are \\n \\t \\\\ \\" and two hex digits. Escaped bytes beyond ASCII make it a bytes attribute."""
+        bad = re.search(r'\\(?!["nt\\]|[0-9A-Fa-f]{2})', re.sub(r"\\\\", "  ", token.value))
+        if bad:
+            raise self.error("unknown escape in a string", token, 'write \\n, \\t, \\\\, \\" or \\0A', bad.start(), 2)
+        contents = StringLiteral(0, len(token.value), Input(token.value, self.file)).bytes_contents
+        return StringAttr(contents.decode()) if contents.isascii() else BytesAttr(contents)
+
+    def _unescape(self, quoted: str) -> str:
+        text = f'"{quoted}"'
+        return StringLiteral(0, len(text), Input(text, self.file)).bytes_contents.decode("utf-8", "replace")
+
+    def symbol(self, token: Token) -> str:
+        """The name of a symbol that is defined here."""
+        names = _SYMBOL.findall(token.value)
+        if len(names) != 1:
+            raise self.error("a symbol is defined by its own name, without '::'", token)
+        quoted, bare = names[0]
+        return self._unescape(quoted) if quoted else bare
+
+    # --- locations
+
+    def here(self, token: Token) -> LocationAttr:
+        """The location of a token in this text."""
+        return FileLineColLoc(self._file_attr, self._int(token.line or 0), self._int(token.column or 0))
+
+    def location(self, token: Token) -> LocationAttr:
+        """A written location."""
+        text = token.value
+        match = _FILE_LOCATION.fullmatch(text)
+        if match:
+            file = self._cache.setdefault(f'"{match[1]}"', StringAttr(match[1]))
+            return FileLineColLoc(cast(StringAttr, file), self._int(int(match[2])), self._int(int(match[3])))
+        if text == "loc(unknown)":
+            return UNKNOWN_LOC
+        parser = Parser(self.context, text)
+        parser.attribute_aliases.update(self._aliases)
+        try:
+            location = parser.parse_optional_location()
+            if location is None or parser.pos != len(text):
+                parser.raise_error("expected a location")
+        except ParseError as error:
+            raise self.error(_sentence(error.msg), token, "", min(error.span.start, len(text) - 1), 1) from None
+        return location
+
+    def _int(self, value: int) -> IntAttr:
+        found = self._ints.get(value)
+        if found is None:
+            found = self._ints[value] = IntAttr(value)
+        return found
+
+    # --- aliases
+
+    def define_alias(self, name: Token, value: Value) -> None:
+        """`#name = …`. Raises SourceError if the name is taken."""
+        if name.value in self._aliases:
+            raise self.error(f"alias '{name}' is already defined", name)
+        self._aliases[name.value] = self.value(value)
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting of brackets in a text, strings not excepted: an upper bound is enough here."""
+    if text.count("<") + text.count("(") + text.count("[") + text.count("{") <= _MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for character in re.sub(r'"(?:[^"\\]|\\.)*"|->', "", text):
+        if character in "<([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ">)]}":
+            depth -= 1
+    return deepest
+
+
+def _sentence(message: str) -> str:
+    """xDSL's message in the style of the others: first letter small, no exclamation mark."""
+    text = message.strip().rstrip("!.")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+

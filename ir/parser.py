@@ -1,0 +1,283 @@
+"""Text to syntax tree: lark's LALR parser over grammar.lark, with the tree built during the parse.
+
+The parser itself does not recurse, so deep nesting is found here, before anything that does recurse sees the tree.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from .diagnostics import Diagnostic, SourceError, source_line
+from .syntax import (
+    AliasNode,
+    Array,
+    BlockNode,
+    Bound,
+    CallableNode,
+    ConstantNode,
+    Dict,
+    Item,
+    LoopNode,
+    ModuleNode,
+    OpNode,
+    Output,
+    Param,
+    RegionNode,
+    Typed,
+)
+
+MAX_NESTING = 64
+"""Braces within braces. Everything below the text (verifiers, printers, passes) recurses over regions."""
+
+MAX_BRACKETS = 200
+"""Brackets of any kind within one another."""
+
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*|[\[\](){}]')
+_BRACE_STEP = {"{": 1, "}": -1}
+_BRACKET_STEP = {"{": 1, "}": -1, "[": 1, "]": -1, "(": 1, ")": -1}
+
+
+@contextmanager
+def garbage_collection_paused() -> Iterator[None]:
+    """Reading creates many objects and frees few: collecting meanwhile costs about as much as the reading itself."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# What lark hands to the rule functions below: tokens, nodes made by other rules, or None for an absent optional part.
+Children = list[Any]
+
+
+class _TreeBuilder(Transformer[Token, Any]):
+    """One method per rule of the grammar, in its order."""
+
+    def start(self, c: Children) -> Children:
+        return c
+
+    def alias(self, c: Children) -> AliasNode:
+        return AliasNode(c[0], c[1])
+
+    def op(self, c: Children) -> OpNode:
+        results, name, values, successors, attributes, types, regions, location = c
+        return OpNode(name, results, values or [], successors or [], None, attributes, regions or [], None, types, location)
+
+    def constant(self, c: Children) -> ConstantNode:
+        results, name, value, type_, location = c
+        return ConstantNode(name, results, types=[type_], location=location, value=value)
+
+    def generic(self, c: Children) -> OpNode:
+        results, name, values, successors, properties, regions, attributes, signature, location = c
+        return OpNode(
+            name, results, values or [], successors or [], properties, attributes, regions or [], signature, None, location
+        )
+
+    def module(self, c: Children) -> ModuleNode:
+        keyword, symbol, attributes, region, location = c
+        return ModuleNode(keyword, attributes=attributes, regions=[region], location=location, symbol=symbol)
+
+    def function(self, c: Children) -> CallableNode:
+        keyword, visibility, symbol, inputs, outputs, attributes, region, location = c
+        return CallableNode(
+            keyword,
+            attributes=attributes,
+            regions=[region] if region else [],
+            location=location,
+            symbol=symbol,
+            visibility=visibility,
+            inputs=inputs or [],
+            outputs=outputs or [],
+        )
+
+    def kernel(self, c: Children) -> CallableNode:
+        keyword, symbol, inputs, outputs, attributes, region, location = c
+        return CallableNode(
+            keyword,
+            attributes=attributes,
+            regions=[region],
+            location=location,
+            symbol=symbol,
+            inputs=inputs or [],
+            named_outputs=outputs or [],
+        )
+
+    def device(self, c: Children) -> CallableNode:
+        keyword, symbol, inputs, attributes, region, location = c
+        return CallableNode(
+            keyword, attributes=attributes, regions=[region], location=location, symbol=symbol, inputs=inputs or []
+        )
+
+    def loop(self, c: Children) -> LoopNode:
+        results, keyword, counter, lower, upper, carried, attributes, types, region, location = c
+        return LoopNode(
+            keyword,
+            results,
+            attributes=attributes,
+            regions=[region],
+            types=types,
+            location=location,
+            counter=counter,
+            lower=lower,
+            upper=upper,
+            carried=carried or [],
+        )
+
+    def bound(self, c: Children) -> Bound:
+        return Bound(c[0], c[1] or [] if len(c) > 1 else [])
+
+    def carried(self, c: Children) -> list[tuple[Token, Token]]:
+        return list(zip(c[::2], c[1::2], strict=True))
+
+    def params(self, c: Children) -> list[Param]:
+        return c
+
+    def param(self, c: Children) -> Param:
+        return Param(*c) if len(c) == 4 else Param(None, *c)
+
+    def single_output(self, c: Children) -> list[Output]:
+        return [Output(c[0], None)]
+
+    def outputs(self, c: Children) -> list[Output]:
+        return [output for output in c if output is not None]
+
+    def output(self, c: Children) -> Output:
+        return Output(c[0], c[1])
+
+    def values(self, c: Children) -> list[Token]:
+        return c
+
+    types = successors = regions = entry = values
+
+    def region(self, c: Children) -> RegionNode:
+        entry, *blocks = c
+        # An entry without ops in front of a labelled block is no block; alone, it is an empty region.
+        return RegionNode([BlockNode(None, [], entry), *blocks] if entry else blocks)
+
+    def block(self, c: Children) -> BlockNode:
+        return BlockNode(c[0], c[1] or [], c[2:])
+
+    def dict(self, c: Children) -> Dict:
+        return Dict([item for item in c if item is not None])
+
+    def item(self, c: Children) -> Item:
+        return Item(c[0], c[1] if len(c) > 1 else None)
+
+    def typed(self, c: Children) -> Typed:
+        return Typed(c[0], c[1])
+
+    dense = typed
+
+    def array(self, c: Children) -> Array:
+        return Array([value for value in c if value is not None])
+
+
+@cache
+def _lark() -> Lark:
+    grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", maybe_placeholders=True, transformer=_TreeBuilder())
+
+
+def parse_syntax(text: str, file: str) -> list[OpNode | AliasNode]:
+    """The top-level operations and aliases of a text.
+
+    Raises SourceError with one diagnostic for the first syntax error, or for nesting beyond the limits.
+    """
+    try:
+        nodes: list[OpNode | AliasNode] = _lark().parse(text)  # pyright: ignore[reportAssignmentType]
+    except UnexpectedInput as error:
+        raise SourceError([_explain(error, text, file)]) from None
+    _check_nesting(text, file)
+    return nodes
+
+
+def _check_nesting(text: str, file: str) -> None:
+    tokens = _BRACKET.findall(text)
+    for step, limit, what in ((_BRACE_STEP, MAX_NESTING, "regions"), (_BRACKET_STEP, MAX_BRACKETS, "brackets")):
+        depths = accumulate(map(lambda token: step.get(token, 0), tokens))
+        if max(depths, default=0) <= limit:
+            continue
+        depth = 0
+        for match in _BRACKET.finditer(text):
+            depth += step.get(match.group(), 0)
+            if depth > limit:
+                message = f"nested too deeply: more than {limit} {what} within one another"
+                raise SourceError([diagnostic_at(message, text, file, match.start(), 1)])
+
+
+def diagnostic_at(message: str, text: str, file: str, offset: int, length: int, suggestion: str = "") -> Diagnostic:
+    """An error at a character offset of the text."""
+    line = text.count("\n", 0, offset) + 1
+    start = text.rfind("\n", 0, offset) + 1
+    source = source_line(text[start:], 1)
+    return Diagnostic("error", message, file, line, offset - start + 1, length, suggestion=suggestion, source=source)
+
+
+_WORDS = {
+    "RESULTS": "results ('%x =')",
+    "VALUES": "a value ('%x')",
+    "OPNAME": "an operation name",
+    "SYMBOL": "a symbol ('@name')",
+    "LABEL": "a block label ('^bb0')",
+    "STRING": "a string",
+    "KEY": "an attribute name",
+    "INT": "an integer",
+    "FLOAT": "a float",
+    "TYPE": "a type",
+    "SIGNATURE": "a function type ('(…) -> …')",
+    "LOC": "a location ('loc(…)')",
+    "DENSE": "a constant ('dense<…>')",
+    "ALIAS": "an alias",
+    "_DICT_OPEN": "'{'",
+    "VISIBILITY": "'private'",
+    "$END": "the end of the text",
+}
+_CLOSERS = {"}", ")", "]", ">"}
+
+
+def _explain(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
+    """A syntax error in the user's words."""
+    expected: set[str] = set()
+    length = 1
+    offset = error.pos_in_stream if error.pos_in_stream is not None else len(text)
+    found = repr(text[offset]) if offset < len(text) else "the end of the text"
+    if isinstance(error, UnexpectedToken):
+        expected = error.accepts or error.expected
+        if error.token.type == "$END":
+            # lark places the end at the last token; the error is behind it.
+            offset, found = len(text.rstrip()), "the end of the text"
+            if not offset:
+                return Diagnostic("error", "the text contains no operation", file, 1, 1)
+        else:
+            token = str(error.token)
+            length = len(token.split("\n")[0])
+            found = f"'{token if len(token) <= 40 else token[:37] + '…'}'"
+    elif isinstance(error, UnexpectedCharacters):
+        expected = set(error.allowed or ())
+    at = text[offset : offset + 1]
+    if at == '"' and not isinstance(error, UnexpectedToken):
+        return diagnostic_at("this string is not closed on its line", text, file, offset, 1)
+    if at == "<" and re.match(r"[\w$.]", text[offset - 1 : offset]):
+        return diagnostic_at("this '<' is not closed, or holds more than six levels of '<…>'", text, file, offset, 1)
+    return diagnostic_at(f"unexpected {found}; expected {_expectation(expected)}", text, file, offset, length)
+
+
+def _expectation(terminals: set[str]) -> str:
+    spelled = {d.name: repr(d.pattern.value) for d in _lark().terminals if d.pattern.type == "str"}
+    words = {_WORDS.get(name) or spelled.get(name, name) for name in terminals}
+    # Closers first: after a complete part, closing is what was meant most often.
+    order = sorted(words, key=lambda word: (word.strip("'") not in _CLOSERS, word))
+    return ", ".join(order[:8]) + (", …" if len(order) > 8 else "") if order else "nothing here"
