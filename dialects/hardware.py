@@ -35,6 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from .attributes import int_values
 from .hardware_types import ViewType
 from .layout import LayoutAttr
 from .tile import is_position, position, verify_bounds
@@ -108,7 +109,11 @@ class ViewOp(IRDLOperation):
             raise VerifyException("'hardware.view' keeps memory and element type of its buffer")
         counters = len(self.args) - 1
         rank = len(view.shape)
-        for what, attr, results in (("offset", self.offset, 1), ("valid", self.valid, rank), ("start", self.start, rank)):
+        for what, attr, results in (
+            ("offset", self.offset, 1),
+            ("valid", self.valid, rank),
+            ("start", self.start, rank),
+        ):
             if attr is not None and (attr.data.num_dims != counters or len(attr.data.results) != results):
                 raise VerifyException(f"'hardware.view' {what} must map {counters} counters to {results} values")
 
@@ -222,7 +227,7 @@ class ReduceOp(InstructionOp):
 
     def verify_(self) -> None:
         self.expect_inputs(1)
-        axes = set(self.axes.get_values())
+        axes = set(int_values(self.axes))
         wanted = tuple(1 if d in axes else e for d, e in enumerate(self.shape(self.inputs[0])))
         if self.shape(self.output) != wanted:
             raise VerifyException(f"'hardware.reduce' gives {list(wanted)}, not {list(self.shape(self.output))}")

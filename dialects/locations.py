@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -22,7 +22,7 @@ Location: TypeAlias = UnknownLoc | FileLineColLoc | CallSiteLoc | NameLoc | Fuse
 def parts(location: Attribute) -> Iterator[Location]:
     """The places inside a location, fused ones taken apart; unknown ones are nothing."""
     if isinstance(location, FusedLoc):
-        for inner in location.locations:
+        for inner in cast(ArrayAttr[Attribute], location.locations):
             yield from parts(inner)
     elif isinstance(location, FileLineColLoc | CallSiteLoc | NameLoc):
         yield location

@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
+from .attributes import int_values
 from .errors import UserError
 
 _A = TypeVar("_A", bound=Attribute)
@@ -144,9 +145,11 @@ class Schedule:
                 case "move_slots" | "store_slots" | "split" | "cores":
                     values[name] = _expect(name, value, IntegerAttr, "an integer").value.data  # pyright: ignore[reportUnknownMemberType]
                 case _:
-                    numbers = _expect(name, value, DenseArrayBase, "integers, as in array<i64: 1, 2>")
-                    values[name] = tuple(int(v) for v in numbers.get_values())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
-        missing = [name for name in ("axes", "extents", "tiles", "order", "strategy", "hold", "slots") if name not in values]
+                    _expect(name, value, DenseArrayBase, "integers, as in array<i64: 1, 2>")
+                    values[name] = int_values(value)
+        missing = [
+            name for name in ("axes", "extents", "tiles", "order", "strategy", "hold", "slots") if name not in values
+        ]
         if missing:
             raise UserError(f"schedule lacks '{missing[0]}'")
         return Schedule(**values)  # pyright: ignore[reportArgumentType]

@@ -143,6 +143,9 @@ class Move(Record):
     gather_rows: Bytes | None = None
     """Rows of this many bytes may come from unrelated addresses."""
 
+    def __hash__(self) -> int:
+        return hash((self.source, self.destination, self.engine))
+
 
 class Target(Record):
     """A machine. Two targets are equal when they say the same; they are hashable."""

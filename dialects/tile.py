@@ -41,6 +41,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from .attributes import int_values
 from .tile_types import BufferType, TileType
 
 
@@ -215,7 +216,7 @@ class ReduceOp(TileOp):
 
     def verify_tiles(self) -> None:
         self.expect_tiles(1)
-        axes = set(self.axes.get_values())
+        axes = set(int_values(self.axes))
         wanted = tuple(1 if d in axes else extent for d, extent in enumerate(shape_of(self.tiles[0])))
         if shape_of(self.target) != wanted:
             raise VerifyException(f"'tile.reduce' gives {list(wanted)}, not {list(shape_of(self.target))}")

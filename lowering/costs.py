@@ -48,7 +48,9 @@ class Costs:
     """Searches each distinct group once."""
 
     def __init__(self, target: Target, objective: Objective, effort: int) -> None:
-        self.target, self.objective, self.effort = target, objective, effort
+        self.target = target
+        self.objective: Objective = objective
+        self.effort = effort
         self.memo: dict[str, list[Choice] | str] = {}
 
     def choices(self, block: Block) -> list[Choice]:

@@ -183,9 +183,7 @@ class _Estimator:
             if move is None or stage == memory:
                 continue
             # A piece is moved again in every inner loop around it, whether that changes it or not.
-            repeats = prod(
-                -(-self.nest.tiles[a] // self.inner[a]) for a in steps if a in lhs.present | rhs.present
-            )
+            repeats = prod(-(-self.nest.tiles[a] // self.inner[a]) for a in steps if a in lhs.present | rhs.present)
             size = prod(self.inner[a] for a in source.present) * byte_width(source.element)
             self.result.busy[move.engine] += int(size * repeats / self.target.move_rate(move)) * trips
         out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))

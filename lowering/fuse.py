@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
@@ -24,7 +23,6 @@ from ..dialects.target import target_of
 from .axes import NotFusable
 from .costs import Costs, group_block
 from .options import objective_of
-
 
 IMPOSSIBLE = 1 << 62
 """The cost of what no kernel can do."""
@@ -250,7 +248,9 @@ class Partition:
             for operand in op.operands:
                 if operand.owner not in inside:
                     inputs[operand] = None
-        outputs = [r for op in ops for r in op.results if any(use.operation not in inside for use in r.uses)]
+        outputs: list[SSAValue] = [
+            r for op in ops for r in op.results if any(use.operation not in inside for use in r.uses)
+        ]
         return list(inputs), outputs
 
     def block(self, ops: Sequence[Operation]) -> Block:
@@ -297,7 +297,7 @@ def _sort(body: Block) -> None:
         while stack:
             op = stack[-1]
             waiting = [
-                cast(Operation, operand.owner)
+                operand.owner
                 for operand in op.operands
                 if isinstance(operand.owner, Operation) and operand.owner in place and operand.owner not in done
             ]

@@ -14,6 +14,7 @@ from math import prod
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ..dialects.attributes import int_values
 from ..dialects.dtypes import element
 from ..dialects.graph_fused import YieldOp
 from ..dialects.graph_primitives import (
@@ -243,7 +244,7 @@ class _Builder:
     def reduce(self, op: ReduceOp) -> Node:
         source = self.value(op.args[0])
         node = self.new(op, "reduce", [source])
-        axes = {axis % len(source.shape) for axis in op.axes.get_values()}
+        axes = {axis % len(source.shape) for axis in int_values(op.axes)}
         for d, dim in enumerate(source.dims):
             if d not in axes:
                 self.space.unify(node.dims[d], dim)
@@ -326,9 +327,7 @@ class _Builder:
         index = [expr.substitute(replace) for expr in template.index]
         return Node("load", template.element, shape, dims, op, arg=template.arg, index=index, inside=inside, fill=fill)
 
-    def spread(
-        self, axes: Sequence[Axis], terms: dict[Axis, int], offset: int, replace: dict[Axis, Linear]
-    ) -> None:
+    def spread(self, axes: Sequence[Axis], terms: dict[Axis, int], offset: int, replace: dict[Axis, Linear]) -> None:
         """Divides an index expression among the factors of a split dimension, where every term fits one factor."""
         if offset:
             raise NotFusable("a slice of a split dimension")
@@ -360,7 +359,9 @@ class _Builder:
         """Piece p of a piecewise view: the part of its operand, stored at the corner of its box."""
         box = op.boxes[p]
         shape = tuple(high - low for low, high in box)
-        shift = AffineMap(len(box), 0, tuple(AffineMap.identity(len(box)).results[d] + box[d][0] for d in range(len(box))))
+        shift = AffineMap(
+            len(box), 0, tuple(AffineMap.identity(len(box)).results[d] + box[d][0] for d in range(len(box)))
+        )
         map_ = op.affine_maps[p].compose(shift)
         whole = [(0, size) for size in shape]
         if op.args[p] in self.templates:
@@ -438,10 +439,10 @@ class _Builder:
             if condition.bounds()[0] >= 0:
                 continue
             implied = any(
-                condition.terms == expr.terms
-                and condition.offset >= expr.offset
-                or condition.terms == expr.negated().terms
-                and condition.offset >= extent - 1 - expr.offset
+                (condition.terms == expr.terms
+                and condition.offset >= expr.offset)
+                or (condition.terms == expr.negated().terms
+                and condition.offset >= extent - 1 - expr.offset)
                 for expr, extent in zip(node.index, shape, strict=True)
             )
             if not implied:

@@ -122,7 +122,9 @@ def place_nest(group: Group, schedule: Schedule) -> Nest:
     names = group.names
     if schedule.axes != "".join(names.values()) or schedule.extents != tuple(a.extent for a in group.axes):
         found = ", ".join(f"{name}:{axis.extent}" for axis, name in names.items())
-        raise UserError(f"the schedule is for axes '{schedule.axes}' of {list(schedule.extents)}, the group has {found}")
+        raise UserError(
+            f"the schedule is for axes '{schedule.axes}' of {list(schedule.extents)}, the group has {found}"
+        )
     schedule.check(len(group.loads))
     tiles = dict(zip(group.axes, schedule.tiles, strict=True))
     for tap in group.taps:

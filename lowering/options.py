@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ..dialects.errors import UserError
@@ -18,8 +16,8 @@ def objective_of(module: ModuleOp) -> Objective:
     if attr is None:
         return "time"
     if not isinstance(attr, StringAttr) or attr.data not in ("time", "traffic"):
-        raise UserError(f"{OBJECTIVE} is \"time\" or \"traffic\", got {attr}", module.location)
-    return cast(Objective, attr.data)
+        raise UserError(f'{OBJECTIVE} is "time" or "traffic", got {attr}', module.location)
+    return attr.data
 
 
 def set_objective(module: ModuleOp, objective: Objective) -> None:

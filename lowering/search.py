@@ -57,7 +57,8 @@ def search(group: Group, target: Target, objective: Objective, effort: int = 400
 
 class Search:
     def __init__(self, group: Group, target: Target, objective: Objective, effort: int) -> None:
-        self.group, self.target, self.objective, self.effort = group, target, objective, effort
+        self.group, self.target, self.effort = group, target, effort
+        self.objective: Objective = objective
         self.roles = Roles.of(target)
         if any(node.kind == "contract" for node in group.nodes) and self.roles.lhs_stage is None:
             raise UserError(f"target '{target.name}' has no way to multiply matrices")
@@ -81,9 +82,7 @@ class Search:
         written = frozenset(axis for output in self.group.outputs for axis in output.node.present)
         batch = written - frozenset(a for node in self.group.reductions for a in node.reduced)
         batch = frozenset(a for a in batch if all(a in load.present for load in self.group.loads))
-        single = tuple(
-            s[0] if a in batch else s[-1] for s, a in zip(self.sizes, self.group.axes, strict=True)
-        )
+        single = tuple(s[0] if a in batch else s[-1] for s, a in zip(self.sizes, self.group.axes, strict=True))
         rows = tuple(s[-1] if r else s[0] for s, r in zip(self.sizes, self.reduced, strict=True))
         for tiles in dict.fromkeys((whole, single, rows, small)):
             yield State(tiles, order, none, "stream")
@@ -155,7 +154,7 @@ class Search:
         for load, whole in zip(group.loads, state.whole, strict=True):
             held = default_hold(load, looped) - (streamed if whole else frozenset())
             hold.append("".join(names[axis] for axis in group.axes if axis in held))
-            streams = bool(order) and order[-1] in held or state.slots == "all"
+            streams = (bool(order) and order[-1] in held) or state.slots == "all"
             slots.append(2 if held and streams and state.slots != "one" else 1)
         tiles = dict(zip(group.axes, state.tiles, strict=True))
         inner = inner_tiles(group, tiles, self.target, self.roles)
@@ -205,7 +204,7 @@ def _block(group: Group, axis: Axis, target: Target) -> int:
         if node.kind == "contract":
             lhs, rhs = node.inputs
             entry = target.matrix_engine[1].type_of("f16")
-            if entry is not None and (axis in lhs.present) != (axis in rhs.present) or axis in node.reduced:
+            if (entry is not None and (axis in lhs.present) != (axis in rhs.present)) or axis in node.reduced:
                 windowed = any(axis in e.terms and len(e.terms) > 1 for load in group.loads for e in load.index)
                 return 1 if windowed or entry is None else max(entry.block)
     return 1

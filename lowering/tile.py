@@ -56,7 +56,9 @@ class TilePass(ModulePass):
                         pass
                     case _:
                         if inner.name.startswith("graph."):
-                            raise UserError(f"'{inner.name}' is in no group: run fuse and schedule first", inner.location)
+                            raise UserError(
+                                f"'{inner.name}' is in no group: run fuse and schedule first", inner.location
+                            )
 
 
 def _replace(old: FusedOp | ViewOp, new: tile.LaunchOp | tile.AliasOp) -> None:

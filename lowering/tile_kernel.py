@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
-    IntegerType,
     StringAttr,
-    TensorType,
     UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
+from ..dialects import tile
+from ..dialects.attributes import scalar_attribute
 from ..dialects.dtypes import accumulator_type, compute_type, element, is_float
 from ..dialects.graph_primitives import IotaOp, MapOp, ReduceOp
-from ..dialects.graph_types import static_shape
+from ..dialects.graph_types import Tensor, static_shape
+from ..dialects.locations import fuse_locations
 from ..dialects.scalar import monoid
-from ..dialects import tile
 from ..dialects.tile_types import TileType
 from .axes import Axis, Linear
 from .group import Node, Output
@@ -103,7 +103,7 @@ class KernelEmitter:
 
     def add(self, op: Operation, node: Node | None) -> Operation:
         if node is not None and node.location is not None:
-            op.location = node.location
+            op.location = fuse_locations([node.location])
         self.block.add_op(op)
         return op
 
@@ -118,9 +118,7 @@ class KernelEmitter:
 
     def valid(self, frame: Frame) -> AffineMapAttr:
         reach = self.reach()
-        results = [
-            AffineConstantExpr(1) if axis is None else reach.left(axis, self.nest.tiles[axis]) for axis in frame
-        ]
+        results = [AffineConstantExpr(1) if axis is None else reach.left(axis, self.nest.tiles[axis]) for axis in frame]
         return AffineMapAttr(affine_map(reach.count, results))
 
     def lookup(self, node: Node) -> Tile:
@@ -483,9 +481,7 @@ class KernelEmitter:
         assert acc is not None
         return self.pieces(node, sources, acc, counted, steps)
 
-    def pieces(
-        self, node: Node, sources: list[Tile], acc: Tile, counted: list[SSAValue], steps: list[Axis]
-    ) -> Tile:
+    def pieces(self, node: Node, sources: list[Tile], acc: Tile, counted: list[SSAValue], steps: list[Axis]) -> Tile:
         """Nested inner loops over `steps`, each carrying the accumulator."""
         outer, value, opened = self.block, acc.value, list[tuple[Block, SSAValue]]()
         inner: list[SSAValue] = []
@@ -565,9 +561,7 @@ class KernelEmitter:
             return left if not isinstance(left, AffineConstantExpr) or left.value < whole.value else whole
         raise AssertionError("inner tiles divide the tiles of looped axes")
 
-    def product(
-        self, node: Node, sources: list[Tile], frame: Frame, acc: Tile | None, counted: list[SSAValue]
-    ) -> Tile:
+    def product(self, node: Node, sources: list[Tile], frame: Frame, acc: Tile | None, counted: list[SSAValue]) -> Tile:
         names = self.group.names
 
         def letters(of: Frame) -> str:
@@ -592,8 +586,7 @@ class KernelEmitter:
     def store(self, output: Output) -> None:
         node = output.node
         destination = self.args[len(self.group.inputs) + output.number]
-        kind = destination.type
-        assert isinstance(kind, TensorType)
+        kind = cast(Tensor, destination.type)
         wanted = element(kind).attribute
         source = self.lookup(node)
         if node.kind != "contract":
@@ -624,11 +617,3 @@ class KernelEmitter:
 
 def is_cast(node: Node) -> bool:
     return node.kind == "map" and isinstance(node.op, MapOp) and node.op.fn.data == "cast"
-
-
-def scalar_attribute(value: float | int | bool, kind: Attribute) -> Attribute:
-    """A typed scalar: 0.0 : f32, 7 : i32, -inf : f16."""
-    if is_float(kind):
-        return FloatAttr(float(value), kind)  # pyright: ignore[reportArgumentType]
-    assert isinstance(kind, IntegerType)
-    return IntegerAttr(int(value), kind)

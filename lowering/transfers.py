@@ -132,4 +132,6 @@ def _granules(
     inside = move.source if move.destination == target.offchip else move.destination
     align = target.memories[inside].align
     dense = Layout.row_major(extents, width, align)
-    return sum(cost.granule_bytes(length * width, count, granule) for count, length in pair_runs(outside, dense, extents))
+    return sum(
+        cost.granule_bytes(length * width, count, granule) for count, length in pair_runs(outside, dense, extents)
+    )

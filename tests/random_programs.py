@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
+from tilewright.dialects.dtypes import element
+from tilewright.dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp
+from tilewright.dialects.graph_types import static_shape, tensor_type
+from tilewright.dialects.index_map import IndexMap
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    FloatAttr,
     Float16Type,
     Float32Type,
+    FloatAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -20,11 +24,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
-
-from tilewright.dialects.dtypes import element
-from tilewright.dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp
-from tilewright.dialects.graph_types import static_shape, tensor_type
-from tilewright.dialects.index_map import IndexMap
 
 F16, F32 = Float16Type(), Float32Type()
 EXTENTS = (1, 2, 3, 5, 7, 8, 13, 16, 17, 24, 33)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, inputs_of, programs
-from xdsl.context import Context
-
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import load_target, set_target
+from xdsl.context import Context
+
 verify_module = lambda m: m.verify()
 from tilewright.lowering.costs import Costs
 from tilewright.lowering.fuse import FusePass
