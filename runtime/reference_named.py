@@ -53,7 +53,7 @@ def conv(op: GraphOp, args: Sequence[Array]) -> Array:
     padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
     _, outputs, height, width = static_shape(op.res.type)
     inner, per_group = w.shape[1], outputs // window.groups
-    total = np.zeros((x.shape[0], outputs, height, width), np.result_type(x, w))
+    total: Array = np.zeros((x.shape[0], outputs, height, width), x.dtype)
     for r in range(w.shape[2]):
         for s in range(w.shape[3]):
             h0, w0 = r * window.dilations[0], s * window.dilations[1]
@@ -63,7 +63,7 @@ def conv(op: GraphOp, args: Sequence[Array]) -> Array:
                 taken = padded[:, g * inner : (g + 1) * inner, rows, columns]
                 mine = slice(g * per_group, (g + 1) * per_group)
                 total[:, mine] += np.einsum("ncij,oc->noij", taken, w[mine, :, r, s])
-    return np.add(total, args[2].reshape(-1, 1, 1)) if len(args) == 3 else total
+    return total + args[2].reshape(-1, 1, 1) if len(args) == 3 else total
 
 
 # --- normalisations ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""The pass `decompose`: named graph ops become primitives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block
+from xdsl.passes import ModulePass
+
+from ..dialects.errors import UserError
+from ..dialects.graph_base import GraphOp
+from .decompose_emit import Emitter
+from .decompose_rules import RULES
+from .inline import inline_calls
+
+
+@dataclass(frozen=True)
+class DecomposePass(ModulePass):
+    """Named ops → primitives.
+
+    Requires: static shapes (symbolic dimensions bound). Ensures: functions hold only primitives of the graph dialect
+    and no calls; every primitive made from the k-th graph op of a function has the attribute `origin = k : i64` and
+    that op's location. A primitive that the user wrote is left as it is.
+
+    1. Calls of private functions are inlined; see `inline.inline_calls`.
+    2. Each named op is replaced by what its rule in `decompose_rules.RULES` makes of it:
+
+        %p = graph.softmax %x {axis = -1} : tensor<4x8xf16>
+      →
+        %m = graph.reduce %x {monoid = "max", axes = array<i64: 1>, origin = 0} : tensor<4x1xf32>
+        %d = graph.map %x, %m {fn = "sub", origin = 0} : tensor<4x8xf32>
+        %e = graph.map %d {fn = "exp", origin = 0} : tensor<4x8xf32>
+        %s = graph.reduce %e {monoid = "sum", axes = array<i64: 1>, origin = 0} : tensor<4x1xf32>
+        %p = graph.map %e, %s {fn = "div", origin = 0} : tensor<4x8xf16>
+    """
+
+    name = "decompose"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        inline_calls(op)
+        for function in op.ops:
+            if isinstance(function, FuncOp) and not function.is_declaration:
+                decompose_block(function.body.block)
+
+
+def decompose_block(block: Block) -> None:
+    """Decomposes the named ops of a block. Raises UserError at an op with symbolic dimensions."""
+    named = [op for op in block.ops if isinstance(op, GraphOp)]
+    for position, op in enumerate(named):
+        rule = RULES.get(op.name)
+        if rule is None:
+            continue
+        attributes: dict[str, Attribute] = {"origin": IntegerAttr(position, i64), **op.attributes}
+        try:
+            result = rule(Emitter(op, attributes), op)
+        except UserError as error:
+            raise UserError(error.message, error.location or op.location, error.notes) from error
+        if result.name_hint is None:
+            result.name_hint = op.res.name_hint
+        op.res.replace_all_uses_with(result)
+        block.erase_op(op)

@@ -1,0 +1,58 @@
+"""Inlining of calls of private functions, the custom operators of a program."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import SSAValue
+
+from ..dialects.errors import UserError
+from ..dialects.graph_functions import resolve_callee
+
+
+def inline_calls(module: ModuleOp) -> None:
+    """Replaces every call by a copy of the callee's body, then erases private functions nothing calls any more.
+
+    A copied op's location is the call site: where it stands in the callee and who called. Raises UserError for an
+    unknown callee, one without a body, and a function that calls itself.
+    """
+    done: set[FuncOp] = set()
+    for function in _functions(module):
+        if not function.is_declaration:
+            _inline_into(function, [], done)
+    for function in _functions(module):
+        if function.sym_visibility is not None and function.sym_visibility.data == "private" and function in done:
+            function.detach()
+            function.erase()
+
+
+def _functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.ops if isinstance(op, FuncOp)]
+
+
+def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp]) -> None:
+    if function in done:
+        return
+    for op in list(function.body.block.ops):
+        if isinstance(op, CallOp):
+            callee = resolve_callee(op)
+            if callee is function or callee in callers:
+                raise UserError(f"@{callee.sym_name.data} calls itself", op.location)
+            _inline_into(callee, [*callers, function], done)
+            _inline(op, callee)
+    done.add(function)
+
+
+def _inline(call: CallOp, callee: FuncOp) -> None:
+    values: dict[SSAValue, SSAValue] = dict(zip(callee.body.block.args, call.arguments, strict=True))
+    block = call.parent
+    assert block is not None
+    for op in callee.body.block.ops:
+        if isinstance(op, ReturnOp):
+            for old, new in zip(call.results, op.arguments, strict=True):
+                old.replace_all_uses_with(values.get(new, new))
+            break
+        copy = op.clone(values)
+        copy.location = CallSiteLoc(op.location, call.location)
+        block.insert_op_before(copy, call)
+    block.erase_op(call)
