@@ -1,0 +1,185 @@
+"""The `plan` pass: an offset for every buffer, on chip and off chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+
+from ..dialects import tile
+from ..dialects.dtypes import type_name
+from ..dialects.errors import UserError
+from ..dialects.graph_primitives import ConstantOp, WeightOp
+from ..dialects.target import Memory, Target, target_of
+from ..dialects.tile_types import BufferType
+from .bufferize_func import OUTPUTS
+from .bufferize_layout import slot_bytes
+from .liveness import Lifetime, lifetimes, takeovers
+from .plan_greedy import Interval, Placement, live_bytes, place_greedily
+from .plan_validate import validate_plan
+
+MEMORY = "tilewright.memory"
+"""Attribute of a planned kernel: per memory, [highest byte used, most bytes alive at once]."""
+WORKSPACE = "tilewright.workspace"
+"""Attribute of a planned function: bytes of its off-chip arena of intermediates."""
+ARGUMENTS = "tilewright.arguments"
+"""Attribute of a planned function: off-chip offsets of its arguments, in order."""
+OFFSET = "tilewright.offset"
+"""Attribute of a constant or weight of a planned function: its off-chip offset."""
+
+
+@dataclass(frozen=True)
+class PlanPass(ModulePass):
+    """Requires buffer form; ensures that every `tile.alloc` has an `offset`.
+
+    1. In each kernel every memory is planned by itself: lifetimes in list order, all of a loop for what comes from
+       outside it; a narrower elementwise result may take over the bytes of the operand that dies with it; buffers of
+       several slots keep them through their loop if there is room.
+    2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
+       intermediates, planned in the same way. The offset of an intermediate is an address, not relative to the arena.
+
+    `keep`: offsets that are there (an edited dump) stay where they are and are checked; by default all are recomputed.
+    Rejects (UserError) what does not fit, with the buffers alive at the peak, and stale offsets, with both buffers.
+    """
+
+    name = "plan"
+    keep: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
+        for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
+            self.kernel(kernel, target)
+        for function in [f for f in op.ops if isinstance(f, FuncOp) and OUTPUTS in f.attributes]:
+            self.function(function, target)
+
+    def kernel(self, kernel: tile.KernelOp, target: Target) -> None:
+        block = kernel.body.block
+        lives = lifetimes(block, target)
+        pairs = takeovers(block, lives)
+        report: dict[str, Attribute] = {}
+        for memory in sorted({life.memory for life in lives}):
+            held = [life for life in lives if life.memory == memory]
+            taken = [pair for pair in pairs if pair[0].memory == memory]
+            found = self.place(held, taken, target.memories[memory], memory, kernel)
+            report[memory] = _numbers([found.peak, found.lower_bound])
+        validate_plan(block, target)
+        kernel.attributes[MEMORY] = DictionaryAttr(report)
+
+    def function(self, function: FuncOp, target: Target) -> None:
+        block = function.body.block
+        memory = target.offchip_memory
+        addresses: list[int] = []
+        base = 0
+        for arg in block.args:
+            assert isinstance(arg.type, BufferType)
+            addresses.append(base)
+            base += slot_bytes(arg.type, memory)
+        for op in block.ops:
+            if isinstance(op, ConstantOp | WeightOp):
+                kinds = [
+                    use.operation.results[0].type for use in op.res.uses if isinstance(use.operation, tile.AliasOp)
+                ]
+                op.attributes[OFFSET] = IntegerAttr(base, i64)
+                base += next((slot_bytes(kind, memory) for kind in kinds if isinstance(kind, BufferType)), 0)
+        lives = lifetimes(block, target)
+        found = self.place(lives, [], memory, target.offchip, function, base)
+        validate_plan(block, target)
+        function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
+        function.attributes[WORKSPACE] = IntegerAttr(found.peak, i64)
+
+    def place(
+        self,
+        lives: Sequence[Lifetime],
+        pairs: Sequence[tuple[Lifetime, Lifetime]],
+        memory: Memory,
+        name: str,
+        owner: Operation,
+        base: int = 0,
+    ) -> Placement:
+        """Sets the offsets in one memory, `base` and up."""
+        room = memory.bytes - base
+        best: tuple[Placement, list[list[Lifetime]], list[Interval]] | None = None
+        for extended in (True, False):
+            for joined in (pairs, []) if pairs else ([],):
+                units = _units(lives, joined)
+                intervals = [self.interval(unit, extended, base) for unit in units]
+                found = place_greedily(intervals)
+                if best is None or found.peak < best[0].peak:
+                    best = found, units, intervals
+            assert best is not None
+            if best[0].peak <= room:
+                break
+            if all(life.whole == (life.start, life.end) for life in lives):
+                break
+        assert best is not None
+        found, units, intervals = best
+        if found.peak > room:
+            raise _too_big(units, intervals, found, room, name, owner)
+        for unit, offset in zip(units, found.offsets, strict=True):
+            for life in unit:
+                life.alloc.offset = IntegerAttr(base + offset, i64)
+        return found
+
+    def interval(self, unit: Sequence[Lifetime], extended: bool, base: int) -> Interval:
+        spans = [life.whole if extended else (life.start, life.end) for life in unit]
+        offset = unit[0].alloc.offset if self.keep else None
+        pinned = None if offset is None else offset.value.data - base
+        start, end = min(first for first, _ in spans), max(last for _, last in spans)
+        return Interval(start, end + 1, max(life.size for life in unit), pinned)
+
+
+def _units(lives: Sequence[Lifetime], pairs: Sequence[tuple[Lifetime, Lifetime]]) -> list[list[Lifetime]]:
+    """What gets one offset: a buffer, or a chain of buffers each of which takes over the one before."""
+    unit = {life: [life] for life in lives}
+    for held, made in pairs:
+        joined = unit[held]
+        joined += unit[made]
+        for life in unit[made]:
+            unit[life] = joined
+    seen: dict[int, list[Lifetime]] = {}
+    for life in lives:
+        seen.setdefault(id(unit[life]), unit[life])
+    return list(seen.values())
+
+
+def _numbers(values: Sequence[int]) -> ArrayAttr[Attribute]:
+    return ArrayAttr[Attribute]([IntegerAttr(value, i64) for value in values])
+
+
+def _too_big(
+    units: Sequence[Sequence[Lifetime]],
+    intervals: Sequence[Interval],
+    found: Placement,
+    room: int,
+    memory: str,
+    owner: Operation,
+) -> UserError:
+    live, where = live_bytes(intervals)
+    alive = [
+        (interval.size, unit[0])
+        for unit, interval in zip(units, intervals, strict=True)
+        if interval.start <= where < interval.end
+    ]
+    alive.sort(key=lambda pair: -pair[0])
+    notes = [(f"{_describe(life)} takes {size} bytes", life.alloc.location) for size, life in alive]
+    if live > room:
+        message = f"memory '{memory}' has {room} bytes, {live} are needed at once by {len(alive)} buffers"
+    else:
+        message = (
+            f"memory '{memory}' has {room} bytes; {live} are needed at once, and the best plan found takes {found.peak}"
+        )
+    listed = ", ".join(f"{_describe(life)} {size}" for size, life in alive[:8])
+    more = f" and {len(alive) - 8} more" if len(alive) > 8 else ""
+    return UserError(f"{message}: {listed}{more}", owner.location, notes)
+
+
+def _describe(life: Lifetime) -> str:
+    shape = "x".join(str(extent) for extent in life.type.shape)
+    hint = life.alloc.res[0].name_hint
+    slots = f" in {life.slots} slots" if life.slots > 1 else ""
+    return f"{'%' + hint + ': ' if hint else ''}{shape}x{type_name(life.type.element_type)}{slots}"
