@@ -76,7 +76,8 @@ def softmax(op: GraphOp, args: Sequence[Array]) -> Array:
     powers = np.exp(x - x.max(axis=axis, keepdims=True))
     result = powers / powers.sum(axis=axis, keepdims=True)
     if masked_rows(op.properties) == "zero":
-        return np.where(np.all(x == -np.inf, axis=axis, keepdims=True), x.dtype.type(0), result)
+        masked = np.all(x == -np.inf, axis=axis, keepdims=True)
+        return np.where(masked, np.zeros_like(x), result)
     return result
 
 
