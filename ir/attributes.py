@@ -49,6 +49,9 @@ from .syntax import Array, Dict, Typed, Value
 _INTEGERS = re.compile(r"array<(i64|i32)(?:: (-?\d+(?:, -?\d+)*))?>")
 _FILE_LOCATION = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)')
 _SYMBOL = re.compile(r'@(?:"((?:[^"\\]|\\.)*)"|([\w$.]+))')
+# A word, but not the dimensions in front of it: of `4x8xf32` the `f32`.
+_WORD = re.compile(r"(?<=x)[A-Za-z_]\w*|\b[A-Za-z_]\w*")
+_ELEMENT_TYPES = ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index", "tensor")
 _MAX_DEPTH = 64
 """Levels of brackets inside one token; xDSL's parser recurses over them."""
 
@@ -118,14 +121,25 @@ class AttributeReader:
             if parser.pos != len(text):
                 parser.raise_error("unexpected text after this")
         except ParseError as error:
-            suggestion = did_you_mean(text, ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index"))
-            raise self.error(_sentence(error.msg), token, suggestion, min(error.span.start, len(text) - 1), 1) from None
+            raise self._unreadable(token, text, error) from None
         except SourceError:
             raise
         except Exception as error:
             # Attribute parsers and verifiers raise whatever fits them; for the reader of the text it is bad input.
             raise self.error(f"invalid attribute: {verify_message(error)}", token) from None
         return attribute
+
+    def _unreadable(self, token: Token, text: str, error: ParseError) -> SourceError:
+        """xDSL's error at the word it stopped at; a word that is nearly an element type gets a suggestion.
+
+        `text` starts with the token.
+        """
+        offset = min(error.span.start, len(text) - 1)
+        word = next((m for m in _WORD.finditer(text) if m.start() <= offset < m.end()), None)
+        near = did_you_mean(word.group(), _ELEMENT_TYPES) if word else ""
+        start, length = (word.start(), len(word.group())) if word else (offset, 1)
+        what = f"cannot read '{text if len(text) <= 60 else text[:57] + '…'}': {_sentence(error.msg)}"
+        return self.error(what, token, near, start, length)
 
     # --- symbolic dimensions
 
@@ -284,7 +298,7 @@ class AttributeReader:
             if location is None or parser.pos != len(text):
                 parser.raise_error("expected a location")
         except ParseError as error:
-            raise self.error(_sentence(error.msg), token, "", min(error.span.start, len(text) - 1), 1) from None
+            raise self._unreadable(token, text, error) from None
         return location
 
     def _int(self, value: int) -> IntAttr:

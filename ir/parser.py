@@ -229,7 +229,7 @@ def diagnostic_at(message: str, text: str, file: str, offset: int, length: int, 
 _WORDS = {
     "RESULTS": "results ('%x =')",
     "VALUES": "a value ('%x')",
-    "OPNAME": "an operation name",
+    "OPNAME": "an operation",
     "SYMBOL": "a symbol ('@name')",
     "LABEL": "a block label ('^bb0')",
     "STRING": "a string",
@@ -245,6 +245,17 @@ _WORDS = {
     "VISIBILITY": "'private'",
     "$END": "the end of the text",
 }
+_STARTS = {
+    "RESULTS",
+    "STRING",
+    "MODULE",
+    "BUILTIN_MODULE",
+    "FUNCTION",
+    "TILE_KERNEL",
+    "HARDWARE_KERNEL",
+    "TILE_FOR",
+    "HARDWARE_FOR",
+}
 _CLOSERS = {"}", ")", "]", ">"}
 
 
@@ -253,12 +264,12 @@ def _explain(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
     expected: set[str] = set()
     length = 1
     offset = error.pos_in_stream if error.pos_in_stream is not None else len(text)
-    found = repr(text[offset]) if offset < len(text) else "the end of the text"
+    found = repr(text[offset]) if offset < len(text) else "end of the text"
     if isinstance(error, UnexpectedToken):
         expected = error.accepts or error.expected
         if error.token.type == "$END":
             # lark places the end at the last token; the error is behind it.
-            offset, found = len(text.rstrip()), "the end of the text"
+            offset, found = len(text.rstrip()), "end of the text"
             if not offset:
                 return Diagnostic("error", "the text contains no operation", file, 1, 1)
         else:
@@ -277,7 +288,9 @@ def _explain(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
 
 def _expectation(terminals: set[str]) -> str:
     spelled = {d.name: repr(d.pattern.value) for d in _lark().terminals if d.pattern.type == "str"}
-    words = {_WORDS.get(name) or spelled.get(name, name) for name in terminals}
+    # Wherever an operation may start, so may the keywords of all headers: one word says it.
+    names = (terminals - _STARTS) | {"OPNAME"} if "OPNAME" in terminals else terminals
+    words = {_WORDS.get(name) or spelled.get(name, name) for name in names}
     # Closers first: after a complete part, closing is what was meant most often.
     order = sorted(words, key=lambda word: (word.strip("'") not in _CLOSERS, word))
     return ", ".join(order[:8]) + (", …" if len(order) > 8 else "") if order else "nothing here"

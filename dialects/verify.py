@@ -1,0 +1,152 @@
+"""Whether a module is well-formed: xDSL's verifiers, and the rule that a value is defined before it is used.
+
+xDSL checks each operation, but not that a definition dominates its uses: a use in front of its definition, a value
+that leaves its region, or a kernel that refers to something outside pass it, print, and cannot be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.core import BlockArgument
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.traits import IsolatedFromAbove, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from .errors import UserError
+
+
+def verify_module(module: ModuleOp) -> None:
+    """Raises UserError, with the location of the operation at fault, unless the module is well-formed.
+
+    Every use is checked first, then every operation, innermost first. Takes time linear in the module (a region with
+    branches: quadratic in its blocks).
+    """
+    _check_uses(module, set())
+    _verify(module)
+
+
+def _verify(op: Operation) -> None:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                _verify(inner)
+        first = region.blocks.first
+        if first is not None and first is region.blocks.last and first.is_empty and not op.has_trait(NoTerminator):
+            raise UserError(f"the body of '{op.name}' is empty and needs a terminator", op.location)
+    try:
+        op.verify(verify_nested_ops=False)
+    except UserError as error:
+        raise UserError(error.message, error.location or op.location, error.notes) from None
+    except (VerifyException, ValueError) as error:
+        raise UserError(f"{_quoted(op)}{_essence(error)}", op.location) from None
+
+
+def _quoted(op: Operation) -> str:
+    return f"'{op.name}': "
+
+
+def _essence(error: Exception) -> str:
+    """The message without the dump of the module that xDSL puts around it."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return " ".join(str(cause).split("\n\n")[0].split())
+
+
+def _check_uses(op: Operation, visible: set[SSAValue]) -> None:
+    """The regions of `op`; `visible` are the values defined before it and is as it was on return."""
+    if not op.regions:
+        return
+    isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
+    for region in op.regions:
+        if region.blocks:
+            _check_region(region, set() if isolated else visible)
+
+
+def _check_region(region: Region, visible: set[SSAValue]) -> None:
+    blocks = region.blocks
+    dominance = DominanceInfo(region) if blocks.first is not blocks.last else None
+    for block in blocks:
+        added: list[SSAValue] = list(block.args)
+        if dominance is not None:
+            for other in blocks:
+                if other is not block and dominance.strictly_dominates(other, block):
+                    added += _defined_in(other)
+        visible.update(added)
+        for op in block.ops:
+            for index, operand in enumerate(op.operands):
+                if operand not in visible:
+                    raise _error(op, index, operand)
+            if op.regions:
+                _check_uses(op, visible)
+            if op.results:
+                visible.update(op.results)
+                added += op.results
+        visible.difference_update(added)
+
+
+def _defined_in(block: Block) -> Iterator[SSAValue]:
+    yield from block.args
+    for op in block.ops:
+        yield from op.results
+
+
+def _error(op: Operation, index: int, operand: SSAValue) -> UserError:
+    """Why the operand is not visible: by where it is defined relative to its use."""
+    what = f"'{op.name}' uses {_name(operand)} (operand {index})"
+    owner = operand.owner
+    home = owner if isinstance(owner, Block) else owner.parent
+    note: tuple[tuple[str, Attribute | None], ...] = (("it is defined here", _location(operand)),)
+    region = home.parent if home is not None else None
+    if home is None or region is None or not _same_root(op, home):
+        return UserError(f"{what}, which is not part of the module any more", op.location, note)
+    crossed = _isolated_between(op, region)
+    if crossed is not None:
+        message = f"{what}, but '{crossed.name}' sees nothing of its surroundings"
+        return UserError(message, op.location, note)
+    if _is_inside(op, region):
+        return UserError(f"{what} before its definition", op.location, note)
+    return UserError(f"{what} outside of the region that defines it", op.location, note)
+
+
+def _ancestors(op: Operation) -> Iterator[Operation]:
+    current: Operation | None = op
+    while current is not None:
+        yield current
+        current = current.parent_op()
+
+
+def _is_inside(op: Operation, region: Region) -> bool:
+    return any(ancestor.parent_region() is region for ancestor in _ancestors(op))
+
+
+def _isolated_between(op: Operation, region: Region) -> Operation | None:
+    """The isolated ancestor of `op` that separates it from an enclosing region."""
+    if not _is_inside(op, region):
+        return None
+    for ancestor in _ancestors(op):
+        if ancestor.parent_region() is region:
+            if ancestor is not op and ancestor.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+                return ancestor
+            return None
+        if ancestor is not op and ancestor.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+            return ancestor
+    return None
+
+
+def _same_root(op: Operation, block: Block) -> bool:
+    parent = block.parent_op()
+    return parent is not None and op.get_toplevel_object() is parent.get_toplevel_object()
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "a value"
+
+
+def _location(value: SSAValue) -> Attribute | None:
+    if isinstance(value, OpResult):
+        return value.op.location
+    return value.location if isinstance(value, BlockArgument) else None
