@@ -41,7 +41,7 @@ def body(lines: str, argument: str = "tensor<2x3xf32>", result: str | None = Non
 
 
 def binary(fn: str, constant: str, kind: str = "f32", first: bool = False, shape: str = "") -> ModuleOp:
-    tensor = f"tensor<2x3x{kind}>"
+    tensor, known = f"tensor<2x3x{kind}>", f"tensor<{shape}{kind}>"
     args, types = (
         ("%c, %x", f"tensor<{shape}{kind}>, {tensor}") if first else ("%x, %c", f"{tensor}, tensor<{shape}{kind}>")
     )
