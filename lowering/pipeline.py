@@ -1,0 +1,166 @@
+"""The pipeline: which passes there are, in which order, and how a module goes through them.
+
+To add a pass: its file in this folder, one row of `_CLASSES` (and a place in `PIPELINE` if it always runs), one test.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_spec
+
+from ..dialects.errors import UserError
+from ..dialects.hardware import ProgramOp, SignalOp, WaitOp
+from ..dialects.registry import make_context
+from ..dialects.tile import AllocOp, KernelOp
+from ..dialects.tile_types import TileType
+from ..dialects.verify import verify_module
+
+_CLASSES: dict[str, str] = {
+    "canonicalize": "CanonicalizePass",
+    "decompose": "DecomposePass",
+    "fuse": "FusePass",
+    "schedule": "SchedulePass",
+    "tile": "TilePass",
+    "place": "PlacePass",
+    "bufferize": "BufferizePass",
+    "plan": "PlanPass",
+    "emit": "EmitPass",
+    "sync": "SyncPass",
+}
+"""Pass name (and module of this package) → class. A module is imported when its pass is first asked for."""
+
+PIPELINE: tuple[str, ...] = tuple(_CLASSES)
+"""The passes of a whole compilation, in order."""
+
+LEVELS: dict[str, str] = {"graph": "schedule", "tile": "plan", "hardware": "sync"}
+"""Level → the last pass whose result is still on that level."""
+
+Observer = Callable[[ModulePass, ModuleOp], None]
+
+
+class _Passes(Mapping[str, type[ModulePass]]):
+    def __getitem__(self, name: str) -> type[ModulePass]:
+        found: object = getattr(import_module(f".{name}", __package__), _CLASSES[name])
+        assert isinstance(found, type) and issubclass(found, ModulePass)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+PASSES: Mapping[str, type[ModulePass]] = _Passes()
+"""Pass name → class, for every pass there is."""
+
+
+def parse_pipeline(text: str) -> list[ModulePass]:
+    """The passes that a text such as `canonicalize,fuse{unfused=true effort=40},schedule` names.
+
+    Options are separated by spaces. Raises UserError for syntax errors, unknown passes and unknown or unfit options.
+    """
+    return [_make(part, text) for part in _split(text)]
+
+
+def _split(text: str) -> list[str]:
+    """Parts between the commas outside braces and quotes, trimmed; an empty text has none."""
+    parts, depth, quoted = [""], 0, False
+    for char in text:
+        if char == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (char == "{") - (char == "}")
+            if char == "," and depth == 0:
+                parts.append("")
+                continue
+        parts[-1] += char
+    parts = [part.strip() for part in parts]
+    return [] if parts == [""] else parts
+
+
+def _make(part: str, text: str) -> ModulePass:
+    if not part:
+        raise UserError(f"a pass name is missing in the pipeline '{text}'")
+    name = part.split("{", 1)[0].strip()
+    if name not in PASSES:
+        close = difflib.get_close_matches(name, PASSES, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(PASSES)}"
+        raise UserError(f"unknown pass '{name}' in the pipeline; {hint}")
+    # xDSL's syntax errors derive from BaseException, so that `except Exception` would let them through.
+    try:
+        return PASSES[name].from_spec(parse_spec(part))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError | ImportError):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"the options of pass '{name}' cannot be understood in '{part}': {reason}") from None
+
+
+def remaining(module: ModuleOp) -> tuple[str, ...]:
+    """The passes of `PIPELINE` that a module still has to go through, by what is in it.
+
+    A pass that has nothing left to do may be among them; a hand-written program may start at any level.
+    """
+    ops = list(module.walk())
+    kinds = {op.name for op in ops}
+    if any(isinstance(op, ProgramOp) for op in ops):
+        synced = any(isinstance(op, SignalOp | WaitOp) for op in ops)
+        return () if synced else _from("sync")
+    if any(isinstance(op, KernelOp) for op in ops):
+        allocs = [op for op in ops if isinstance(op, AllocOp)]
+        if allocs:
+            return _from("emit" if all(op.offset is not None for op in allocs) else "plan")
+        return _from("bufferize" if _placed(ops) else "place")
+    return _from("schedule" if "graph.fused" in kinds else "canonicalize")
+
+
+def _from(name: str) -> tuple[str, ...]:
+    return PIPELINE[PIPELINE.index(name) :]
+
+
+def _placed(ops: Sequence[Operation]) -> bool:
+    """Whether every tile has a memory."""
+    types = [value.type for op in ops for value in op.results]
+    return all(type_.memory.data for type_ in types if isinstance(type_, TileType))
+
+
+def until(passes: Sequence[ModulePass], level: str) -> list[ModulePass]:
+    """The passes up to the last one of a level, or up to the pass of that name. Raises UserError for other names."""
+    last = LEVELS.get(level, level)
+    if last not in PIPELINE:
+        known = (*LEVELS, *PIPELINE)
+        close = difflib.get_close_matches(level, known, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(LEVELS)}"
+        raise UserError(f"unknown level '{level}'; {hint}")
+    end = PIPELINE.index(last)
+    return [p for p in passes if p.name not in PIPELINE or PIPELINE.index(p.name) <= end]
+
+
+def run_pipeline(
+    module: ModuleOp,
+    passes: Sequence[ModulePass],
+    context: Context | None = None,
+    after: Observer | None = None,
+    before: Observer | None = None,
+) -> None:
+    """Runs passes on a module in place and verifies it after each.
+
+    `before` and `after` are called around every pass with it and the module. Raises UserError for what the program,
+    the target or a schedule does not allow.
+    """
+    context = context or make_context()
+    for step in passes:
+        if before is not None:
+            before(step, module)
+        step.apply(context, module)
+        verify_module(module)
+        if after is not None:
+            after(step, module)
