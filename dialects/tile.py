@@ -42,6 +42,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, Sym
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import int_values
+from .layout import LayoutAttr
 from .tile_types import BufferType, TileType
 
 
@@ -552,5 +553,5 @@ Tile = Dialect(
         KernelOp,
         LaunchOp,
     ],
-    [TileType, BufferType],
+    [TileType, BufferType, LayoutAttr],
 )
