@@ -31,8 +31,8 @@ class BufferizePass(ModulePass):
     7. `func.func @main(%x) -> T` → `func.func @main(%x, %o)` with `tilewright.outputs`; intermediates are
        `tile.alloc`s off chip; a constant or weight is read through a `tile.alias` to a buffer.
 
-    What is valid in a buffer: what the `tile.slice`, `tile.load`, `tile.fill` or `tile.iota` that made the view or last wrote
-    it states; after any other op what that op derives from its inputs; all of it before.
+    What is valid in a buffer: in a slice, what `tile.slice` states; else what the `tile.load`, `tile.fill` or
+    `tile.iota` that last wrote it states, or what another op derives from its inputs; before any, all of it.
     """
 
     name = "bufferize"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile
@@ -33,11 +33,13 @@ def bufferize_function(function: FuncOp, target: Target) -> None:
     outputs = [tensor_buffer(target, value.type) for value in last.arguments]
     for arg, kind in zip(list(block.args), inputs, strict=True):
         location = arg.location
-        Rewriter.replace_value_with_new_type(arg, kind).location = location
+        made = Rewriter.replace_value_with_new_type(arg, kind)
+        if isinstance(made, BlockArgument):
+            made.location = location
     given: dict[SSAValue, SSAValue] = {}
     for number, (value, kind) in enumerate(zip(last.arguments, outputs, strict=True)):
-        made = _source(value)
-        if made in given or not isinstance(made.owner, tile.LaunchOp):
+        source = _source(value)
+        if source in given or not isinstance(source.owner, tile.LaunchOp):
             raise UserError(
                 f"result {number} of @{function.sym_name.data} is not made by a kernel of its own; it needs a copy",
                 last.location,
@@ -45,7 +47,7 @@ def bufferize_function(function: FuncOp, target: Target) -> None:
         arg = block.insert_arg(kind, len(block.args))
         arg.name_hint = value.name_hint or f"out{number}"
         arg.location = last.location
-        given[made] = arg
+        given[source] = arg
     for op in list(block.ops):
         match op:
             case tile.LaunchOp() if op.into is None:

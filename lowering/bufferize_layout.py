@@ -20,10 +20,10 @@ from ..dialects.tile_types import BufferType, TileType
 def tile_layout(memory: Memory, shape: Sequence[int], width: int) -> Layout:
     """The layout of a tile of elements of `width` bytes.
 
-    Row-major memories start every row at a multiple of their alignment. Fractal ones cut rows (the last dimension) into
-    pieces of one block width, all rows of the first piece before those of the second, the number of rows padded to whole
-    blocks: 17 × 40 f16 in blocks of 16 rows × 32 bytes has strides 32 for rows and 32·32, 2 for columns. Dimensions of
-    extent 1 take no part in it, and a tile with one other dimension is dense.
+    Row-major memories start every row at a multiple of their alignment. Fractal ones cut rows (the last dimension)
+    into pieces of one block width, all rows of the first piece before those of the second, the number of rows padded
+    to whole blocks: 17 × 40 f16 in blocks of 16 rows × 32 bytes has strides 32 for rows and 32·32, 2 for columns.
+    Dimensions of extent 1 take no part in it, and a tile with one other dimension is dense.
     """
     kept = [d for d, extent in enumerate(shape) if extent != 1]
     core = [shape[d] for d in kept]
@@ -56,7 +56,7 @@ def buffer_type(target: Target, value: SSAValue) -> BufferType:
     kind = value.type
     if isinstance(kind, TileType):
         if kind.memory.data not in target.memories:
-            location = value.owner.location if isinstance(value.owner, Operation) else value.location
+            location = value.owner.location if isinstance(value.owner, Operation) else None
             raise UserError(f"{kind} names no memory of target '{target.name}': run place first", location)
         layout = tile_layout(target.memories[kind.memory.data], kind.shape, byte_width(kind.element_type))
         return BufferType(kind.shape, kind.element_type, kind.memory.data, LayoutAttr.from_layout(layout))

@@ -49,8 +49,7 @@ class _Placer:
     def __init__(self, kernel: tile.KernelOp, target: Target) -> None:
         self.kernel = kernel
         self.target = target
-        schedule = kernel.schedule.data if kernel.schedule is not None else {}
-        self.move_slots = schedule.get("move_slots")
+        self.move_slots = kernel.schedule.data.get("move_slots") if kernel.schedule is not None else None
 
     def run(self) -> None:
         if not any(True for _ in tile_values(self.kernel)):
@@ -158,7 +157,10 @@ class _Placer:
             result_types=[TileType(tile.shape_of(value), kind or tile.element_of(value), memory)],
         )
         owner = value.owner
-        made.location = owner.location if isinstance(owner, Operation) else value.location
+        if isinstance(owner, Operation):
+            made.location = owner.location
+        elif isinstance(value, BlockArgument):
+            made.location = value.location
         matrix = self.target.matrix_engine
         if self.move_slots is not None and matrix is not None and memory in (matrix[1].lhs, matrix[1].rhs):
             made.attributes[SLOTS] = self.move_slots

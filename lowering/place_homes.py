@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Operation, OpResult, SSAValue, Use
 
 from ..dialects import tile
 from ..dialects.target import Target
@@ -144,8 +144,8 @@ class Homes:
             seen.add(found)
             for member in self.members(found):
                 owner = member.owner
-                if isinstance(owner, tile.ForOp) and member in owner.res:
-                    found = self.find(owner.yielded.operands[list(owner.res).index(member)])
+                if isinstance(owner, tile.ForOp) and isinstance(member, OpResult):
+                    found = self.find(owner.yielded.operands[member.index])
                     break
         return found
 

@@ -105,7 +105,7 @@ class PlanPass(ModulePass):
         room = memory.bytes - base
         best: tuple[Placement, list[list[Lifetime]], list[Interval]] | None = None
         for extended in (True, False):
-            for joined in (pairs, []) if pairs else ([],):
+            for joined in (pairs, pairs[:0]) if pairs else (pairs,):
                 units = _units(lives, joined)
                 intervals = [self.interval(unit, extended, base) for unit in units]
                 found = place_greedily(intervals)

@@ -101,8 +101,7 @@ def _place(start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, ord
     sequence = fixed + [int(i) for i in order if pinned[i] < 0]
     low, high = np.empty(count, np.int64), np.empty(count, np.int64)
     first, last = np.empty(count, np.int64), np.empty(count, np.int64)
-    used = 0
-    for i in sequence:
+    for used, i in enumerate(sequence):
         at = int(pinned[i])
         if at < 0:
             together = (first[:used] < end[i]) & (last[:used] > start[i])
@@ -112,7 +111,6 @@ def _place(start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, ord
         for array, value in ((low, at), (high, at + int(size[i])), (first, int(start[i])), (last, int(end[i]))):
             array[spot + 1 : used + 1] = array[spot:used].copy()
             array[spot] = value
-        used += 1
     return offsets
 
 

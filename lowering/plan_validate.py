@@ -1,8 +1,8 @@
 """An independent check of a plan: no helper is shared with the planner.
 
 Lifetimes are not computed from positions but observed: the ops are walked as they execute, every loop for two
-iterations, and a buffer lives from the first to the last step that touches it. Two iterations are enough to see what one
-iteration keeps for the next.
+iterations, and a buffer lives from the first to the last step that touches it. Two iterations are enough to see what
+one iteration keeps for the next.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class _Evaluation:
             env[arg] = self.tensor(self.numbers.enter(np.asarray(value), tile.element_of(arg)))
         for arg in given:
             env[arg] = self.fresh(arg)
-        results: list[SSAValue] = given
+        results: Sequence[SSAValue] = given
         for op in func.body.block.ops:
             if isinstance(op, ReturnOp):
                 results = results or list(op.arguments)
