@@ -54,7 +54,7 @@ def as_tensor(type_: Attribute, what: str) -> Tensor:
     if not is_supported(tensor.element_type):
         raise UserError(f"{what}: element type of {tensor} is not supported")
     unknown = sum(d == DYNAMIC_INDEX for d in tensor.get_shape())
-    if 0 in tensor.get_shape():
+    if any(d < 1 and d != DYNAMIC_INDEX for d in tensor.get_shape()):
         raise UserError(f"{what}: {tensor} has no elements; empty tensors are not supported")
     names = tensor.encoding.names.data if isinstance(tensor.encoding, DimsAttr) else ()
     if unknown != len(names):
