@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from graph_build import CLASSES, context, one_op, parse, properties, tensor
@@ -216,3 +217,12 @@ def test_symbolic_dimensions() -> None:
     with pytest.raises(UserError, match=r"1 `\?` and 0 names"):
         shape_of(tensor_type(as_tensor(type_, "").element_type, [DYNAMIC_INDEX]))
     assert broadcast([("n", 1, 3), (4, 1)], "x") == ("n", 4, 3)
+
+
+def test_the_semantics_names_every_op_and_operator() -> None:
+    text = "".join(path.read_text() for path in (Path(__file__).parent.parent / "docs").rglob("*.md"))
+    for op in PRIMITIVES:
+        assert f"`{op.name}" in text, op.name
+    for op in NAMED:
+        scalar = op.name.removeprefix("graph.")
+        assert f"`{op.name}" in text or f"`{scalar}`" in text, op.name
