@@ -1,0 +1,129 @@
+"""The `emit` pass: planned buffers become instructions on views, functions become programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects import hardware, tile
+from ..dialects.attributes import int_values
+from ..dialects.errors import UserError
+from ..dialects.graph_primitives import ConstantOp, WeightOp
+from ..dialects.target import target_of
+from ..dialects.tile_types import BufferType
+from .bufferize_func import OUTPUTS
+from .emit_kernel import KernelEmitter
+from .plan import ARGUMENTS, OFFSET
+
+
+@dataclass(frozen=True)
+class EmitPass(ModulePass):
+    """Requires planned buffer form; ensures a `hardware.program` and its `hardware.kernel`s, without events.
+
+    1. `tile.for` → `hardware.for`; `tile.alloc` → `hardware.buffer` at its offset.
+    2. `tile.slice` disappears into views: address, layout and active region of each operand.
+    3. `tile.load`, `tile.move`, `tile.store` → `hardware.dma` on the engine of the target's move; a load that can leave
+       its source → `hardware.fill`, then the DMA of the inside. A transfer of more dimensions than a descriptor has →
+       loops of smaller ones.
+    4. `tile.contract`, `tile.map`, `tile.reduce`, … → instructions of the matrix and the vector engine.
+    5. `func.func` → `hardware.program`: buffers with their roles, launches in order.
+
+    Rejects (UserError) buffers without offsets and moves that the target does not have.
+    """
+
+    name = "emit"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
+        for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
+            Rewriter.replace_op(kernel, KernelEmitter(kernel, target).emit(), new_results=[])
+        for function in [f for f in op.ops if isinstance(f, FuncOp)]:
+            if OUTPUTS in function.attributes:
+                program = emit_program(function)
+                Rewriter.insert_op(program, InsertPoint.before(function))
+            elif not function.is_declaration and any(isinstance(o, tile.LaunchOp) for o in function.body.block.ops):
+                raise UserError("this function is not in buffer form: run bufferize first", function.location)
+            Rewriter.erase_op(function)
+
+
+def emit_program(function: FuncOp) -> hardware.ProgramOp:
+    """The program of a planned function. Raises UserError without offsets."""
+    if ARGUMENTS not in function.attributes:
+        raise UserError("this function has no planned addresses: run plan first", function.location)
+    body, source = Block(), function.body.block
+    program = hardware.ProgramOp(function.sym_name.data, Region(body))
+    program.location = function.location
+    for name, attribute in function.attributes.items():
+        if name not in (ARGUMENTS, OUTPUTS):
+            program.attributes[name] = attribute
+    outputs_attr = function.attributes[OUTPUTS]
+    assert isinstance(outputs_attr, IntegerAttr)
+    inputs = len(source.args) - outputs_attr.value.data
+    values: dict[SSAValue, SSAValue] = {}
+
+    def buffer(kind: Attribute, offset: int, role: str, at: Operation, **properties: Attribute) -> SSAValue:
+        assert isinstance(kind, BufferType)
+        made = hardware.BufferOp.create(
+            result_types=[kind],
+            properties={"offset": IntegerAttr(offset, i64), "role": StringAttr(role), **properties},
+        )
+        made.location = at.location
+        body.add_op(made)
+        return made.res
+
+    for number, (arg, offset) in enumerate(zip(source.args, int_values(function.attributes[ARGUMENTS]), strict=True)):
+        role, index = ("input", number) if number < inputs else ("output", number - inputs)
+        properties: dict[str, Attribute] = {"index": IntegerAttr(index, i64)}
+        if arg.name_hint:
+            properties["label"] = StringAttr(arg.name_hint)
+        values[arg] = buffer(arg.type, offset, role, function, **properties)
+        values[arg].name_hint = arg.name_hint
+    for op in source.ops:
+        match op:
+            case tile.AllocOp():
+                if op.offset is None:
+                    raise UserError("this buffer has no offset: run plan first", op.location)
+                values[op.res[0]] = buffer(op.res[0].type, op.offset.value.data, "workspace", op)
+                values[op.res[0]].name_hint = op.res[0].name_hint
+            case tile.AliasOp():
+                values[op.res[0]] = alias(op, values, body, buffer)
+            case tile.LaunchOp():
+                launch = hardware.LaunchOp.create(
+                    operands=[values[arg] for arg in op.args], properties={"callee": op.callee}
+                )
+                launch.location = op.location
+                body.add_op(launch)
+            case ConstantOp() | WeightOp() | ReturnOp():
+                pass
+            case _:
+                raise UserError(f"'{op.name}' has no place in a program of launches", op.location)
+    return program
+
+
+def alias(op: tile.AliasOp, values: dict[SSAValue, SSAValue], body: Block, buffer: object) -> SSAValue:
+    """The same bytes with another shape; of a constant or weight, its buffer."""
+    assert callable(buffer)
+    owner = op.args[0].owner
+    if isinstance(owner, ConstantOp | WeightOp):
+        offset = owner.attributes.get(OFFSET)
+        if not isinstance(offset, IntegerAttr):
+            raise UserError("this constant has no planned address: run plan first", owner.location)
+        if isinstance(owner, ConstantOp):
+            made: object = buffer(op.res[0].type, offset.value.data, "constant", owner, value=owner.value)
+        else:
+            made = buffer(op.res[0].type, offset.value.data, "weight", owner, file=owner.file, key=owner.key)
+        assert isinstance(made, SSAValue)
+        made.name_hint = op.res[0].name_hint
+        return made
+    made_alias = hardware.AliasOp.create(operands=[values[op.args[0]]], result_types=[op.res[0].type])
+    made_alias.location = op.location
+    body.add_op(made_alias)
+    return made_alias.res
+
+
