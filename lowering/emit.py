@@ -125,5 +125,3 @@ def alias(op: tile.AliasOp, values: dict[SSAValue, SSAValue], body: Block, buffe
     made_alias.location = op.location
     body.add_op(made_alias)
     return made_alias.res
-
-

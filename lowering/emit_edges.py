@@ -23,7 +23,9 @@ from .regions import add, scaled, total
 class Edges:
     """The conditions under which positions of a load's tile lie inside its source."""
 
-    def __init__(self, loops: Loops, op: tile.LoadOp, source: Place, place: Place, counters: Sequence[AffineExpr]) -> None:
+    def __init__(
+        self, loops: Loops, op: tile.LoadOp, source: Place, place: Place, counters: Sequence[AffineExpr]
+    ) -> None:
         self.op, self.place, self.first = op, place, loops.depth
         self.lower: list[tuple[int, AffineExpr]] = []
         self.upper: list[tuple[int, AffineExpr]] = []

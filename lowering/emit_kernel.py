@@ -373,9 +373,7 @@ class KernelEmitter:
 
     def reduce(self, op: tile.ReduceOp) -> None:
         source, out = self.places[op.tiles[0]], self.places[op.target]
-        valid = tuple(
-            None if size == 1 else found for size, found in zip(out.shape, source.valid, strict=True)
-        )
+        valid = tuple(None if size == 1 else found for size, found in zip(out.shape, source.valid, strict=True))
         properties: dict[str, Attribute] = {"monoid": op.monoid, "axes": op.axes}
         out = out.with_valid(valid)
         fresh = self.is_whole(op.target)
@@ -387,9 +385,7 @@ class KernelEmitter:
         place = self.places[op.target]
         place = place.with_valid(self.valid_of(op.valid, op, place.shape))
         self.written(op.target, place.valid)
-        self.instruction(
-            hardware.FillOp, self.vector, [place], op, {"value": op.value}, fresh=self.is_whole(op.target)
-        )
+        self.instruction(hardware.FillOp, self.vector, [place], op, {"value": op.value}, fresh=self.is_whole(op.target))
 
     def iota(self, op: tile.IotaOp) -> None:
         place = self.places[op.target]

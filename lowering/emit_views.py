@@ -139,7 +139,10 @@ def _digits(atoms: Sequence[tuple[int, int]], position: AffineExpr) -> list[Affi
     found = linear(position)
     if found is not None and all(value % block == 0 for value in (found[0], *found[1].values())):
         whole = total(
-            [*(scaled(AffineDimExpr(n), c // block) for n, c in found[1].items()), AffineConstantExpr(found[0] // block)]
+            [
+                *(scaled(AffineDimExpr(n), c // block) for n, c in found[1].items()),
+                AffineConstantExpr(found[0] // block),
+            ]
         )
         return [scaled(whole, atoms[0][1])]
     return [scaled(position // block, atoms[0][1]), *_digits(atoms[1:], position % block)]
