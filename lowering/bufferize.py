@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 from ..dialects import tile
 from ..dialects.target import target_of
 from ..dialects.tile_types import BufferType
-from .bufferize_func import bufferize_function
+from .bufferize_func import bufferize_function, copy_results, is_program
 from .bufferize_kernel import KernelBufferizer
 
 
@@ -30,6 +30,7 @@ class BufferizePass(ModulePass):
     6. `tile.empty {valid}` → `tile.alloc`, and a `tile.slice` of all of it that states `valid`.
     7. `func.func @main(%x) -> T` → `func.func @main(%x, %o)` with `tilewright.outputs`; intermediates are
        `tile.alloc`s off chip; a constant or weight is read through a `tile.alias` to a buffer.
+       A result that is an argument, a constant, or returned before is copied by a kernel of its own.
 
     What is valid in a buffer: in a slice, what `tile.slice` states; else what the `tile.load`, `tile.fill` or
     `tile.iota` that last wrote it states, or what another op derives from its inputs; before any, all of it.
@@ -39,9 +40,12 @@ class BufferizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
+        functions = [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration and is_program(f)]
+        for function in functions:
+            copy_results(function, target)
         for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
             if any(not isinstance(arg.type, BufferType) for arg in kernel.body.block.args):
                 made = KernelBufferizer(kernel, target).run()
                 Rewriter.replace_op(kernel, made)
-        for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
+        for function in functions:
             bufferize_function(function, target)

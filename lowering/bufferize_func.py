@@ -12,23 +12,40 @@ from ..dialects.errors import UserError
 from ..dialects.graph_primitives import ConstantOp, WeightOp
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
+from .bufferize_copy import copied
 from .bufferize_layout import tensor_buffer
 
 OUTPUTS = "tilewright.outputs"
 """Attribute of a function in buffer form: how many trailing arguments are outputs."""
 
 
-def bufferize_function(function: FuncOp, target: Target) -> None:
-    """Rewrites a function of launches in place; one without launches (the logic of a custom op) is left alone.
+def is_program(function: FuncOp) -> bool:
+    """Whether a function launches kernels and is in value form; others are the logic of custom ops."""
+    return OUTPUTS not in function.attributes and any(isinstance(op, tile.LaunchOp) for op in function.body.block.ops)
 
-    Raises UserError for a result that no kernel makes: an argument, a constant, or one returned before.
-    """
-    block = function.body.block
-    if OUTPUTS in function.attributes or not any(isinstance(op, tile.LaunchOp) for op in block.ops):
-        return
-    last = block.last_op
+
+def copy_results(function: FuncOp, target: Target) -> None:
+    """Gives a copy of its own to each result that is an argument, a constant, or returned before, aliases seen through."""
+    last = _return(function)
+    made: set[SSAValue] = set()
+    for number, value in enumerate(last.arguments):
+        source = _source(value)
+        if source in made or not isinstance(source.owner, tile.LaunchOp):
+            last.operands[number] = copied(value, function, number, target, last)
+        made.add(source)
+
+
+def _return(function: FuncOp) -> ReturnOp:
+    last = function.body.block.last_op
     if not isinstance(last, ReturnOp):
         raise UserError("a function ends with func.return", function.location)
+    return last
+
+
+def bufferize_function(function: FuncOp, target: Target) -> None:
+    """Rewrites a function of launches, whose results are made by kernels of their own, in place."""
+    block = function.body.block
+    last = _return(function)
     inputs = [tensor_buffer(target, kind) for kind in function.function_type.inputs]
     outputs = [tensor_buffer(target, value.type) for value in last.arguments]
     for arg, kind in zip(list(block.args), inputs, strict=True):
@@ -39,11 +56,6 @@ def bufferize_function(function: FuncOp, target: Target) -> None:
     given: dict[SSAValue, SSAValue] = {}
     for number, (value, kind) in enumerate(zip(last.arguments, outputs, strict=True)):
         source = _source(value)
-        if source in given or not isinstance(source.owner, tile.LaunchOp):
-            raise UserError(
-                f"result {number} of @{function.sym_name.data} is not made by a kernel of its own; it needs a copy",
-                last.location,
-            )
         arg = block.insert_arg(kind, len(block.args))
         arg.name_hint = value.name_hint or f"out{number}"
         arg.location = last.location
