@@ -1,0 +1,76 @@
+"""tilewright: tensor programs as text, down to fused, tiled, statically planned accelerator kernels, and executed.
+
+    import tilewright
+    program = tilewright.compile("examples/attention.mlir", target="davinci")
+    print(program.ir("tile"))
+    run = program.run(seed=0)
+    print(run.outputs["o"], run.traffic.read_bytes, run.cycles)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CheckError",
+    "Module",
+    "Program",
+    "Run",
+    "SourceError",
+    "Target",
+    "TensorSpec",
+    "UserError",
+    "Validation",
+    "__version__",
+    "compile",
+    "list_targets",
+    "load",
+    "load_target",
+    "validate",
+]
+
+if TYPE_CHECKING:
+    from tilewright.dialects.errors import UserError
+    from tilewright.dialects.target import Target, list_targets, load_target
+    from tilewright.ir.diagnostics import SourceError
+
+    from .api import compile
+    from .errors import CheckError
+    from .module import Module, TensorSpec, load
+    from .program import Program
+    from .result import Run
+    from .validation import Validation, validate
+
+_HOMES = {
+    "CheckError": "errors",
+    "Module": "module",
+    "Program": "program",
+    "Run": "result",
+    "SourceError": "ir.diagnostics",
+    "Target": "dialects.target",
+    "TensorSpec": "module",
+    "UserError": "dialects.errors",
+    "Validation": "validation",
+    "compile": "api",
+    "list_targets": "dialects.target",
+    "load": "module",
+    "load_target": "dialects.target",
+    "validate": "validation",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported when first used: `import tilewright.dialects` must not load the whole compiler."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

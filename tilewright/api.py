@@ -1,0 +1,109 @@
+"""`compile` and `validate`: the pipeline as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilewright.dialects.errors import UserError
+from tilewright.dialects.target import TARGET_ATTRIBUTE, Target, set_target
+from tilewright.lowering.fuse import FusePass
+from tilewright.lowering.options import set_objective
+from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
+
+from .arrays import static_shape
+from .errors import diagnosed, plain_error
+from .module import Module, load
+from .program import Program, Snapshot, level_of
+
+DEFAULT_TARGET = "davinci"
+Objective = Literal["time", "traffic"]
+Watcher = Callable[[Snapshot], None]
+
+
+def compile(
+    source: Module | str | Path,
+    target: str | Target | None = None,
+    pipeline: str | Sequence[ModulePass] | None = None,
+    objective: Objective | None = None,
+    unfused: bool = False,
+    dims: Mapping[str, int] | None = None,
+    to: str | None = None,
+    watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
+) -> Program:
+    """Takes a program through a pipeline.
+
+    source     what `load` gave, or a path or text for it; a program at any level goes on from there
+    target     a name, a path to a target file, either with overrides, or a Target; default: the one recorded in the
+               program (a dump), else davinci
+    pipeline   passes as text (`"canonicalize,decompose"`) or objects; default: all that the program still needs
+    objective  what schedules minimise; default: the one recorded in the program, else "time"
+    unfused    one kernel per named op, as a framework would run it
+    dims       sizes of symbolic dimensions, when `source` is a path or text
+    to         the level, or the pass, after which to stop
+    watch      called with the passes; what it returns is called with the program before the first pass and after each
+
+    The module that `source` holds is not changed. Raises SourceError for anything the program, the target or a
+    schedule does not allow.
+    """
+    if isinstance(source, Module):
+        if dims:
+            raise plain_error("'dims' are bound when a program is loaded: load(path, dims=…)")
+        module = source
+    else:
+        module = load(source, dims)
+    if objective not in (None, "time", "traffic"):
+        raise plain_error(f"the objective is 'time' or 'traffic', got '{objective}'")
+    with diagnosed(module.texts):
+        op = prepared(module, target, objective)
+        passes = _passes(op, pipeline, unfused, to)
+        module = replace(module, op=op.clone())
+        snapshots = [Snapshot("input", module.op)]
+        tell = watch(passes) if watch is not None else _nothing
+        tell(snapshots[0])
+
+        def after(step: ModulePass, op: ModuleOp) -> None:
+            snapshots.append(Snapshot(step.name, op.clone()))
+            tell(snapshots[-1])
+
+        run_pipeline(op, passes, after=after)
+    twin = partial(compile, module, unfused=True) if level_of(module.op) == "graph" else None
+    return Program(module, tuple(snapshots), twin)
+
+
+def prepared(module: Module, target: str | Target | None, objective: Objective | None) -> ModuleOp:
+    """A copy of the module that carries its target and objective. Raises UserError for a dimension without a size."""
+    op = module.op.clone()
+    if target is not None or TARGET_ATTRIBUTE not in op.attributes:
+        set_target(op, target or DEFAULT_TARGET)
+    if objective is not None:
+        set_objective(op, objective)
+    for spec in module.inputs:
+        static_shape(spec)
+    return op
+
+
+def _nothing(snapshot: Snapshot) -> None:
+    pass
+
+
+def _passes(
+    module: ModuleOp, pipeline: str | Sequence[ModulePass] | None, unfused: bool, to: str | None
+) -> list[ModulePass]:
+    if pipeline is None:
+        passes = parse_pipeline(",".join(remaining(module)))
+    else:
+        passes = parse_pipeline(pipeline) if isinstance(pipeline, str) else list(pipeline)
+    if to is not None:
+        passes = until(passes, to)
+    if unfused:
+        if not any(isinstance(step, FusePass) for step in passes):
+            raise UserError("'unfused' is an option of the fuse pass, which is not in the pipeline")
+        passes = [replace(step, unfused=True) if isinstance(step, FusePass) else step for step in passes]
+    return passes

@@ -1,0 +1,172 @@
+"""Arrays in and out: checking inputs against the program, reading and writing .npy files, stored weights."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, deserialize
+
+from tilewright.dialects.dtypes import ElementType
+from tilewright.dialects.errors import UserError
+
+from .errors import plain_error
+from .module import Module, TensorSpec
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_STORED: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype(np.float64), "F32": np.dtype(np.float32), "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16), "I64": np.dtype(np.int64), "I32": np.dtype(np.int32),
+    "I8": np.dtype(np.int8), "U8": np.dtype(np.uint8), "BOOL": np.dtype(np.bool_),
+}  # fmt: skip
+"""Element types of safetensors files → dtypes."""
+
+
+def random_inputs(specs: Sequence[TensorSpec], seed: int) -> list[Array]:
+    """Standard normal floats, integers from -8 to 7 (0 to 15 unsigned), coin tosses: the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    return [_random(rng, static_shape(spec), spec.element) for spec in specs]
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], element: ElementType) -> Array:
+    match element.kind:
+        case "float":
+            return rng.standard_normal(shape).astype(element.numpy)
+        case "bool":
+            return rng.integers(0, 2, shape).astype(element.numpy)
+        case "int":
+            low = 0 if np.issubdtype(element.numpy, np.unsignedinteger) else -8
+            return rng.integers(low, low + 16, shape).astype(element.numpy)
+
+
+def static_shape(spec: TensorSpec) -> tuple[int, ...]:
+    """The shape in numbers. Raises SourceError for an unbound dimension."""
+    shape = [d for d in spec.shape if isinstance(d, int)]
+    unbound = [d for d in spec.shape if isinstance(d, str)]
+    if unbound:
+        raise plain_error(f"dimension '{unbound[0]}' of '{spec.name}' is not bound: give it a size, --dim {unbound[0]}=512")
+    return tuple(shape)
+
+
+def gather_inputs(
+    module: Module, given: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike] | None, seed: int | None
+) -> list[Array]:
+    """One array for each input of the program, in order and in its type.
+
+    Inputs that are not given are random where there is a seed. Raises SourceError for a wrong name, number, shape or
+    type, and for a missing input.
+    """
+    specs = module.inputs
+    named = _by_name(specs, given)
+    unknown = [name for name in named if name not in {spec.name for spec in specs}]
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], [spec.name for spec in specs], n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"inputs are {', '.join(map(str, specs)) or 'none'}"
+        raise plain_error(f"the program has no input '{unknown[0]}'; {hint}")
+    missing = [spec for spec in specs if spec.name not in named]
+    if missing and seed is None:
+        raise plain_error(f"no values for input {missing[0]}: give an array, or a seed for random values")
+    drawn = random_inputs(specs, seed) if seed is not None else [None] * len(specs)
+    return [
+        check_array(named[spec.name], spec, "input") if spec.name in named else cast(Array, random)
+        for spec, random in zip(specs, drawn, strict=True)
+    ]
+
+
+def _by_name(
+    specs: Sequence[TensorSpec], given: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike] | None
+) -> Mapping[str, npt.ArrayLike]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return cast("Mapping[str, npt.ArrayLike]", given)
+    if len(given) != len(specs):
+        raise plain_error(f"the program takes {len(specs)} inputs ({', '.join(map(str, specs))}), got {len(given)}")
+    return {spec.name: value for spec, value in zip(specs, given, strict=True)}
+
+
+def check_array(value: npt.ArrayLike, spec: TensorSpec, what: str) -> Array:
+    """`value` as an array of the tensor's dtype. Raises SourceError unless shape and type agree.
+
+    Two raw bytes per element (`V2`), as NumPy stores bfloat16 in files, are bf16. Python numbers and lists convert.
+    """
+    typed = isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    array: Array = np.asarray(value)
+    if array.dtype == np.dtype("V2") and spec.element.name == "bf16":
+        array = array.view(spec.element.numpy)
+    shape = static_shape(spec)
+    if array.shape != shape:
+        raise plain_error(f"{what} '{spec.name}' has shape {list(array.shape)}, the program has {list(shape)}")
+    if array.dtype != spec.element.numpy:
+        if typed:
+            raise plain_error(
+                f"{what} '{spec.name}' has elements of '{array.dtype}', the program has {spec.element.name} "
+                f"('{spec.element.numpy}')"
+            )
+        array = array.astype(spec.element.numpy)
+    return array
+
+
+def read_npy(path: Path) -> Array:
+    """The array of a .npy file. Raises SourceError for anything else; nothing in it is executed."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise plain_error(f"no file '{path}'") from None
+    except OSError as error:
+        raise plain_error(f"cannot read '{path}': {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise plain_error(f"'{path}' is not a .npy file of numbers: {' '.join(str(error).split())}") from None
+
+
+def npy_bytes(array: Array) -> bytes:
+    """The content of a .npy file; bf16 becomes raw two-byte elements, which the format has no name for."""
+    stream = io.BytesIO()
+    stored = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
+    np.save(stream, stored, allow_pickle=False)
+    return stream.getvalue()
+
+
+def weight_loader(resolve: Callable[[str], Path]) -> Callable[[str, str], Array]:
+    """A reader of stored weights: (file, key) → array. `resolve` gives the path of a file that the program names.
+
+    The reader raises UserError for a file that is missing or broken and for an unknown key.
+    """
+
+    @cache
+    def content(file: str) -> dict[str, Array]:
+        path = resolve(file)
+        try:
+            return _safetensors(path.read_bytes())
+        except OSError as error:
+            raise UserError(f"cannot read the weights '{path}': {error.strerror or error}") from None
+        except (SafetensorError, ValueError) as error:
+            raise UserError(f"'{path}' is not a safetensors file: {error}") from None
+
+    def load(file: str, key: str) -> Array:
+        stored = content(file)
+        if key not in stored:
+            close = difflib.get_close_matches(key, stored, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise UserError(f"'{resolve(file)}' has no weight '{key}'{hint}")
+        return stored[key]
+
+    return load
+
+
+def _safetensors(data: bytes) -> dict[str, Array]:
+    """Entries of a safetensors file whose element type the graph level has."""
+    arrays: dict[str, Array] = {}
+    for key, entry in deserialize(data):
+        dtype = _STORED.get(str(entry["dtype"]))
+        if dtype is not None:
+            arrays[key] = np.frombuffer(cast(bytes, entry["data"]), dtype).reshape(cast("list[int]", entry["shape"]))
+    return arrays

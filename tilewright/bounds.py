@@ -1,0 +1,94 @@
+"""The compulsory traffic: what any schedule of a program must move off chip."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.dtypes import element
+from tilewright.dialects.graph_functions import entry_function
+from tilewright.dialects.graph_primitives import ConstantOp, MapOp, ReduceOp, ViewOp, WeightOp
+from tilewright.dialects.graph_types import static_shape
+from tilewright.dialects.registry import make_context
+from tilewright.lowering.decompose import DecomposePass
+from tilewright.runtime.reference_primitives import gather_box
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+def compulsory_bytes(module: ModuleOp) -> tuple[int, int]:
+    """Bytes read and written at the least by a graph-level program, without granules.
+
+    Each needed byte of inputs and stored constants is read once, as the source program stores it; each output byte is
+    written once. What a view does not look at is not needed; a constant of one repeated value is part of the code.
+    """
+    copy = module.clone()
+    DecomposePass().apply(make_context(), copy)
+    function = entry_function(copy)
+    block = function.body.block
+    needs: dict[SSAValue, Mask] = {}
+    written = 0
+    for op in reversed(list(block.ops)):
+        if op is block.last_op:
+            for value in op.operands:
+                written += _bytes(value, _all(value))
+                _add(needs, value, _all(value))
+        elif any(result in needs for result in op.results):
+            for value, mask in zip(op.operands, _operand_needs(op, needs), strict=True):
+                _add(needs, value, mask)
+    stored = [op.res for op in block.ops if _is_stored(op)]
+    read = sum(_bytes(root, needs[root]) for root in (*block.args, *stored) if root in needs)
+    return read, written
+
+
+def _is_stored(op: Operation) -> bool:
+    return isinstance(op, WeightOp) or (isinstance(op, ConstantOp) and not op.value.is_splat())
+
+
+def _operand_needs(op: Operation, needs: dict[SSAValue, Mask]) -> list[Mask]:
+    """Which elements of each operand the needed elements of the result depend on; all where nothing is known."""
+    match op:
+        case MapOp():
+            return [_unbroadcast(needs[op.res], static_shape(arg.type)) for arg in op.args]
+        case ReduceOp():
+            return [np.broadcast_to(needs[op.res], static_shape(op.args[0].type))]
+        case ViewOp():
+            return _view_needs(op, needs[op.res])
+        case _:
+            return [_all(value) for value in op.operands]
+
+
+def _view_needs(op: ViewOp, need: Mask) -> list[Mask]:
+    masks: list[Mask] = []
+    for map_, box, value in zip(op.affine_maps, op.boxes, op.args, strict=True):
+        shape = static_shape(value.type)
+        mask = np.zeros(shape, np.bool_)
+        if all(low < high for low, high in box):
+            positions: npt.NDArray[Any] = gather_box(map_, box, np.arange(mask.size).reshape(shape))
+            inside = need[tuple(slice(low, high) for low, high in box)]
+            mask.reshape(-1)[np.broadcast_to(positions, inside.shape)[inside]] = True
+        masks.append(mask)
+    return masks
+
+
+def _unbroadcast(mask: Mask, shape: tuple[int, ...]) -> Mask:
+    """The elements of an operand of this shape that the masked elements of a broadcast result stem from."""
+    mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
+    ones = tuple(d for d, extent in enumerate(shape) if extent == 1)
+    return np.asarray(mask.any(axis=ones, keepdims=True)) if ones else np.asarray(mask)
+
+
+def _all(value: SSAValue) -> Mask:
+    return np.broadcast_to(np.True_, static_shape(value.type))
+
+
+def _add(needs: dict[SSAValue, Mask], value: SSAValue, mask: Mask) -> None:
+    needs[value] = mask if value not in needs else np.asarray(needs[value] | mask)
+
+
+def _bytes(value: SSAValue, mask: Mask) -> int:
+    return int(np.count_nonzero(mask)) * element(value.type).bytes

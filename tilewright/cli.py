@@ -1,0 +1,89 @@
+"""The command line. Exit codes: 0 ok, 1 bad input, 2 usage, 3 internal error, 4 ran but a check failed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tilewright.dialects.errors import UserError
+from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_error, render
+
+from . import __version__
+from .cli_compile import compile_command
+from .cli_info import passes_command, targets_command
+from .cli_options import Session
+from .cli_run import run_command
+from .errors import CheckError
+from .reproducer import write_reproducer
+
+OK, BAD_INPUT, USAGE, INTERNAL, CHECK_FAILED = range(5)
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="tilewright")
+def cli() -> None:
+    """Compiles tensor programs down to the instructions of an accelerator, and executes them."""
+
+
+for command in (compile_command, run_command, targets_command, passes_command):
+    cli.add_command(command)
+
+
+def invoke(args: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code. Messages go to the standard error stream."""
+    session = Session()
+    try:
+        code: object = cli.main(list(args), prog_name="tilewright", standalone_mode=False, obj=session)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else OK
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except CheckError as error:
+        return _fail(error, CHECK_FAILED)
+    except SourceError as error:
+        return _fail(error, BAD_INPUT)
+    except UserError as error:
+        return _fail(SourceError([from_user_error(error, {})]), BAD_INPUT)
+    except MemoryError:
+        return _fail(SourceError([Diagnostic("error", "the arrays of this program do not fit into memory")]), BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`tilewright compile … | head`): what is left to write goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        path = write_reproducer(error, session, args)
+        where = f"; a reproducer is in '{path}'" if path else ""
+        lines = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
+        return _fail(SourceError([Diagnostic("error", f"{lines}{where}")]), INTERNAL)
+
+
+def _fail(error: SourceError, code: int) -> int:
+    text = Text(render(error.diagnostics))
+    text.highlight_regex(r"(?m)^(.*: )?error:.*$", "bold")
+    text.highlight_regex(r"(?m)\berror:", "bold red")
+    text.highlight_regex(r"(?m)^[ \t]*\^+$", "bold green")
+    text.highlight_regex(r"(?m)^(help|note):", "bold cyan")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text)
+    return code
+
+
+def main() -> None:
+    """The `tilewright` command."""
+    sys.exit(invoke(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
+

@@ -1,0 +1,52 @@
+"""`tilewright compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tilewright.ir.source import print_module
+
+from .api import Objective, compile
+from .cli_options import Session, program_options
+from .files import check_writable, make_directory, write_atomically
+
+
+@click.command("compile", short_help="Lower a program and print its IR.")
+@program_options
+@click.option("--to", metavar="LEVEL", help="Stop at a level (graph, tile, hardware) or after a pass.")
+@click.option("-p", "--pipeline", help="Passes with options, as in 'fuse{unfused=true},schedule'. Default: what is left.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the IR. Default: standard output.")
+@click.option(
+    "--dump-dir",
+    type=click.Path(path_type=Path),
+    help="Folder for the IR after every pass; each file starts with the command that goes on from it.",
+)
+@click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
+@click.pass_obj
+def compile_command(
+    session: Session,
+    file: Path,
+    target: str | None,
+    dims: dict[str, int],
+    objective: Objective | None,
+    to: str | None,
+    pipeline: str | None,
+    output: Path | None,
+    dump_dir: Path | None,
+    generic: bool,
+) -> None:
+    """Lowers the program in FILE (at any level, in either text form) and prints the IR."""
+    to_file = output is not None and str(output) != "-"
+    if output is not None and to_file:
+        check_writable(output)
+    if dump_dir is not None:
+        make_directory(dump_dir)
+    session.dump_dir, session.generic = dump_dir, generic
+    program = compile(file, target, pipeline, objective, dims=dims, to=to, watch=session.watch)
+    text = print_module(program.module, generic)
+    if output is not None and to_file:
+        write_atomically(output, text)
+    elif output is not None or dump_dir is None:
+        click.echo(text, nl=False)

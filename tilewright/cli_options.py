@@ -1,0 +1,98 @@
+"""Options that several commands share, and their parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from xdsl.passes import ModulePass
+
+from .api import Watcher
+from .dumps import Dumper
+from .program import Snapshot
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """What a crash reproducer needs to know: how far the program has come, and which passes are left."""
+
+    passes: Sequence[ModulePass] = ()
+    snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
+    dump_dir: Path | None = None
+    generic: bool = False
+
+    def watch(self, passes: Sequence[ModulePass]) -> Watcher:
+        """For `compile`: remembers, and dumps where wanted."""
+        self.passes, self.snapshots = passes, []
+        dumper = Dumper(self.dump_dir, [str(step) for step in passes], self.generic) if self.dump_dir else None
+
+        def seen(snapshot: Snapshot) -> None:
+            self.snapshots.append(snapshot)
+            if dumper is not None:
+                dumper(snapshot)
+
+        return seen
+
+    @property
+    def left(self) -> str:
+        """The pipeline that the latest snapshot still had to go through."""
+        return ",".join(str(step) for step in self.passes[max(0, len(self.snapshots) - 1) :])
+
+
+def parse_dims(context: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+    """`n=512` → {"n": 512}."""
+    dims: dict[str, int] = {}
+    for value in values:
+        name, equals, size = value.partition("=")
+        if not equals or not name or not size.isascii() or not size.isdigit():
+            raise click.BadParameter(f"'{value}' is not NAME=SIZE, as in seq=512", context, option)
+        dims[name] = int(size)
+    return dims
+
+
+def parse_files(context: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, Path]:
+    """`x=a.npy` → {"x": Path("a.npy")}."""
+    files: dict[str, Path] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not equals or not name or not path:
+            raise click.BadParameter(f"'{value}' is not NAME=FILE, as in x=x.npy", context, option)
+        if name in files:
+            raise click.BadParameter(f"'{name}' is given twice", context, option)
+        files[name] = Path(path)
+    return files
+
+
+def program_options(command: F) -> F:
+    """FILE, --target, --dim and --objective."""
+    for decorate in reversed(
+        (
+            click.argument("file", type=click.Path(path_type=Path)),
+            click.option(
+                "--target",
+                metavar="TARGET",
+                help="Name or TOML file of a target, with overrides: 'unified{cores=2}'. "
+                "Default: the one recorded in FILE, else davinci.",
+            ),
+            click.option(
+                "--dim",
+                "dims",
+                multiple=True,
+                metavar="NAME=SIZE",
+                callback=parse_dims,
+                help="Size of a symbolic dimension.",
+            ),
+            click.option(
+                "--objective",
+                type=click.Choice(["time", "traffic"]),
+                help="What schedules minimise. Default: the one recorded in FILE, else time.",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command

@@ -1,0 +1,110 @@
+"""`tilewright run`."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from tilewright.ir.diagnostics import Diagnostic, SourceError
+
+from .api import Objective, compile
+from .arrays import check_array, npy_bytes, read_npy
+from .cli_options import Session, parse_files, program_options
+from .errors import CheckError, plain_error
+from .files import check_writable, write_atomically
+from .module import TensorSpec
+from .program import Level
+from .render import show_run
+from .result import Run
+from .tolerance import default_tolerance, relative_error
+
+
+@click.command("run", short_help="Compile a program, execute it, and report results, traffic and cycles.")
+@program_options
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
+@click.option("--random", "seed", type=click.IntRange(min=0), metavar="SEED", help="Random values for other inputs.")
+@click.option(
+    "--expect", "expected", multiple=True, metavar="NAME=FILE", callback=parse_files, help="What an output should be."
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    help="Largest max|x-y| / max|y| for --expect. Default: by element type and reduction length.",
+)
+@click.option("--save", multiple=True, metavar="NAME=FILE", callback=parse_files, help="Write an output as .npy.")
+@click.option(
+    "--level",
+    type=click.Choice(["graph", "tile", "hardware"]),
+    default="hardware",
+    show_default=True,
+    help="Execute the program as it is at this level.",
+)
+@click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON; '-' prints them instead.")
+@click.option("--unfused", is_flag=True, help="One kernel per named operation.")
+@click.pass_obj
+def run_command(
+    session: Session,
+    file: Path,
+    target: str | None,
+    dims: dict[str, int],
+    objective: Objective | None,
+    inputs: dict[str, Path],
+    seed: int | None,
+    expected: dict[str, Path],
+    tolerance: float | None,
+    save: dict[str, Path],
+    level: Level,
+    json_path: str | None,
+    unfused: bool,
+) -> None:
+    """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
+    to_file = json_path is not None and json_path != "-"
+    for path in (*save.values(), *([Path(json_path)] if json_path and to_file else [])):
+        check_writable(path)
+    arrays = {name: read_npy(path) for name, path in inputs.items()}
+    program = compile(
+        file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch
+    )
+    specs = {spec.name: spec for spec in program.outputs}
+    _check_names((*expected, *save), specs)
+    wanted = {name: check_array(read_npy(path), specs[name], "expected output") for name, path in expected.items()}
+    if program.level != level:
+        raise plain_error(f"'{file}' is at the {program.level} level, below the {level} level")
+    run = program.run(arrays, seed)
+    figures = run.report()
+    if json_path == "-":
+        click.echo(json.dumps(figures, indent=2))
+    else:
+        show_run(run, figures)
+    if json_path and to_file:
+        write_atomically(Path(json_path), json.dumps(figures, indent=2) + "\n")
+    for name, path in save.items():
+        write_atomically(path, npy_bytes(run.outputs[name]))
+    if wanted:
+        limit = default_tolerance(program.source.op) if tolerance is None else tolerance
+        _compare(run, wanted, limit, expected)
+
+
+def _check_names(names: Iterable[str], specs: Mapping[str, TensorSpec]) -> None:
+    for name in names:
+        if name not in specs:
+            close = difflib.get_close_matches(name, specs, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"outputs are {', '.join(map(str, specs.values()))}"
+            raise plain_error(f"the program has no output '{name}'; {hint}")
+
+
+def _compare(run: Run, wanted: Mapping[str, object], limit: float, files: Mapping[str, Path]) -> None:
+    """Raises CheckError with every output that is further from what was expected than the tolerance."""
+    wrong: list[Diagnostic] = []
+    for name, array in wanted.items():
+        error = relative_error(run.outputs[name], array)  # pyright: ignore[reportArgumentType]
+        if not error <= limit:
+            message = f"output '{name}' differs from '{files[name]}': max error {error:.2e}, tolerance {limit:.2e}"
+            wrong.append(Diagnostic("error", message))
+    if wrong:
+        failure: SourceError = CheckError(wrong)
+        raise failure

@@ -1,0 +1,55 @@
+"""From exceptions of the layers below to one kind that shows the place in the user's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from xdsl.passes import PassFailedException
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.dialects.errors import UserError
+from tilewright.ir.diagnostics import Diagnostic, SourceError, file_locations, from_user_error, from_verify_exception
+
+
+class CheckError(SourceError):
+    """The program ran, but the machine found it wrong: a race, poison in a result, an address outside its memory."""
+
+
+class OutputError(SourceError):
+    """A file could not be written."""
+
+
+def plain_error(message: str) -> SourceError:
+    """A mistake that has no place in a text."""
+    return SourceError([Diagnostic("error", message)])
+
+
+@contextmanager
+def diagnosed(texts: Mapping[str, str], kind: type[SourceError] = SourceError) -> Iterator[None]:
+    """Turns a UserError raised inside into a SourceError that shows its line; `texts` maps file names to texts."""
+    try:
+        yield
+    except UserError as error:
+        raise kind([from_user_error(error, _with_others(error, texts))]) from error
+    except VerifyException as error:
+        raise kind([from_verify_exception(error, texts)]) from error
+    except PassFailedException as error:
+        raise kind([Diagnostic("error", str(error))]) from error
+    except RecursionError:
+        raise kind([Diagnostic("error", "the program is nested too deeply")]) from None
+
+
+def _with_others(error: UserError, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The texts, and those of further files that the error points into (a target's), where they can be read."""
+    found = dict(texts)
+    for location in (error.location, *(place for _, place in error.notes)):
+        for place in file_locations(location):
+            name = place.filename.data
+            if name not in found and Path(name).is_file():
+                try:
+                    found[name] = Path(name).read_text(encoding="utf-8")
+                except (OSError, ValueError):
+                    continue
+    return found

@@ -1,0 +1,111 @@
+"""Tables and numbers for a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import cast
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tilewright.runtime.report import Json
+
+from .result import Run
+
+PLAIN_WIDTH = 120
+"""Columns where the output is not a terminal."""
+
+
+def console() -> Console:
+    """The standard output: colours on a terminal only and never with NO_COLOR."""
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """A table without lines; columns named in `right` are aligned to the right."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, safe_box=True)
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def bytes_text(count: int) -> str:
+    """`65536` → `64 KiB`; three digits at most behind the point are cut to what is needed."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def show_run(run: Run, figures: dict[str, Json]) -> None:
+    """Shapes and errors, traffic, cycles and kernels of a run."""
+    out = console()
+    out.print(_outputs(figures))
+    if run.result is None:
+        return
+    out.print()
+    out.print(_traffic(figures))
+    out.print()
+    cycles = f"{run.cycles} cycles, {cast(float, figures['time_us']):.1f} µs on {run.program.target.name}"
+    unfused = figures["unfused"]
+    if isinstance(unfused, dict) and run.cycles:
+        cycles += f"; unfused {unfused['cycles']} cycles, {cast(int, unfused['cycles']) / run.cycles:.2f}× as many"
+    engines = cast("dict[str, dict[str, float]]", figures["engines"])
+    busy = ", ".join(f"{name} {figure['utilization']:.0%}" for name, figure in engines.items())
+    out.print(f"{cycles}\nbusy: {busy}")
+    out.print()
+    out.print(_kernels(figures))
+
+
+def _outputs(figures: dict[str, Json]) -> Table:
+    outputs = table("output", "shape", "type", "error against float64", right=["error against float64"])
+    for output in cast("list[dict[str, Json]]", figures["outputs"]):
+        error = output["max_rel_err"]
+        shape = "x".join(map(str, cast("list[int]", output["shape"]))) or "scalar"
+        outputs.add_row(
+            cast(str, output["name"]), shape, cast(str, output["dtype"]), "unknown" if error is None else f"{error:.2e}"
+        )
+    return outputs
+
+
+def _traffic(figures: dict[str, Json]) -> Table:
+    columns = ("read", "written", "total", "of compulsory")
+    traffic = table("off-chip traffic", *columns, right=columns)
+    bound = cast("int | None", figures["compulsory_bytes"])
+    for name in ("traffic", "unfused"):
+        counts = cast("dict[str, int] | None", figures[name])
+        if counts is not None:
+            read, written = counts["read_bytes"], counts["write_bytes"]
+            ratio = f"{(read + written) / bound:.3f}×" if bound else ""
+            label = "fused" if name == "traffic" else name
+            traffic.add_row(label, *(bytes_text(n) for n in (read, written, read + written)), ratio)
+    if bound is not None:
+        traffic.add_row("compulsory", "", "", bytes_text(bound), "1.000×")
+    return traffic
+
+
+def _kernels(figures: dict[str, Json]) -> Table:
+    right = ("read", "written", "cycles")
+    kernels = table("kernel", "strategy", "tiles", *right, right=right)
+    for kernel in cast("list[dict[str, Json]]", figures["kernels"]):
+        counts = (bytes_text(cast(int, kernel["read_bytes"])), bytes_text(cast(int, kernel["write_bytes"])))
+        strategy = cast("str | None", kernel["strategy"]) or ""
+        kernels.add_row(
+            cast(str, kernel["name"]), strategy, _tiles(kernel["schedule"]), *counts, str(kernel["cycles"])
+        )
+    return kernels
+
+
+def _tiles(schedule: Json) -> str:
+    """`a=1/8 b=64/512`: tile and extent of each axis; looped axes in their order come first."""
+    if not isinstance(schedule, dict):
+        return ""
+    axes, order = cast(str, schedule["axes"]), cast(str, schedule["order"])
+    tiles, extents = cast("list[int]", schedule["tiles"]), cast("list[int]", schedule["extents"])
+    sizes = {a: f"{a}={tile}/{extent}" if tile < extent else f"{a}={extent}" for a, tile, extent in zip(axes, tiles, extents, strict=True)}
+    return " ".join(sizes[a] for a in (*order, *(a for a in axes if a not in order)))
