@@ -41,22 +41,18 @@ def _view(op: ViewOp) -> SSAValue | GraphOp | None:
         normal = IndexMap.try_affine(op.affine_maps[0], shape)
         if normal is not None and normal == IndexMap.try_affine(AffineMap.identity(len(shape)), shape):
             return op.args[0]
-    inner = [_plain(value) for value in op.args]
-    if not any(inner):
-        return None
     operands: list[SSAValue] = []
     maps: list[AffineMap] = []
-    for value, map_, below in zip(op.args, op.affine_maps, inner, strict=True):
-        operands.append(value if below is None else below.args[0])
-        maps.append(map_ if below is None else simplified(below.affine_maps[0].compose(map_), shape))
+    for value, map_ in zip(op.args, op.affine_maps, strict=True):
+        below = _plain(value)
+        composed = None if below is None else IndexMap.try_affine(below.affine_maps[0].compose(map_), shape)
+        # Two views whose composition has no mixed-radix form stay two: kernels can load only such forms.
+        operands.append(value if below is None or composed is None else below.args[0])
+        maps.append(map_ if composed is None else composed.to_affine())
+    if all(new is old for new, old in zip(operands, op.args, strict=True)):
+        return None
     properties: dict[str, Attribute] = {**op.properties, "maps": ArrayAttr(AffineMapAttr(m) for m in maps)}
     return ViewOp.make(operands, op.res.type, properties)
-
-
-def simplified(map_: AffineMap, shape: tuple[int, ...]) -> AffineMap:
-    """The map written from its normal form, if it has one."""
-    normal = IndexMap.try_affine(map_, shape)
-    return map_ if normal is None else normal.to_affine()
 
 
 def _transpose(op: TransposeOp) -> SSAValue | GraphOp | None:

@@ -17,7 +17,7 @@ from ..dialects.errors import UserError
 from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
 from ..dialects.graph_types import static_shape
-from ..dialects.index_map import IndexMap
+from ..dialects.index_map import IndexMap, reshape_affine
 from ..dialects.locations import fuse_locations
 from ..dialects.target import target_of
 from .axes import NotFusable
@@ -128,8 +128,11 @@ def is_reshape(op: Operation) -> bool:
     shape, source = static_shape(op.res.type), static_shape(op.args[0].type)
     if op.lower is not None:
         return False
-    wanted = IndexMap.reshape(source, shape)
-    return wanted is not None and IndexMap.from_affine(op.affine_maps[0], shape) == wanted
+    given, wanted = op.affine_maps[0], reshape_affine(source, shape)
+    if given == wanted:
+        return True
+    normal = IndexMap.try_affine(given, shape)
+    return normal is not None and normal == IndexMap.reshape(source, shape)
 
 
 def is_outside(op: Operation) -> bool:

@@ -141,6 +141,14 @@ def window_of(expr: Linear) -> Window:
     return Window(base, tuple(axis for axis in expr.terms if axis is not base))
 
 
+def normal_form(map_: AffineMap, shape: tuple[int, ...]) -> IndexMap:
+    """The index map over atoms of the dimensions. Raises NotFusable if it has none."""
+    found = IndexMap.try_affine(map_, shape)
+    if found is None:
+        raise NotFusable(f"the view {map_} does not split dimensions into factors")
+    return found
+
+
 class _Builder:
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -280,7 +288,7 @@ class _Builder:
         node = self.value(source)
         if any((low, high) != (0, size) for (low, high), size in zip(box, shape, strict=True)):
             raise NotFusable("a padded view of a computed value")
-        self.values[result] = self.rename_view(node, IndexMap.from_affine(map_, shape), shape, op)
+        self.values[result] = self.rename_view(node, normal_form(map_, shape), shape, op)
 
     def rename_view(self, node: Node, map_: IndexMap, shape: tuple[int, ...], op: Operation) -> Node:
         """A permutation, split, merge or broadcast: the same value with its axes in other dimensions."""
@@ -303,7 +311,7 @@ class _Builder:
         self, template: Node, op: ViewOp, map_: AffineMap, shape: tuple[int, ...], box: Sequence[tuple[int, int]]
     ) -> Node:
         """A view of an input is another way to load it."""
-        normal = IndexMap.from_affine(map_, shape)
+        normal = normal_form(map_, shape)
         dims = [[self.space.fresh(extent) for extent in extents] for extents in normal.atoms]
         replace: dict[Axis, Linear] = {}
         for axes, (terms, offset) in zip(template.dims, normal.exprs, strict=True):
@@ -368,7 +376,7 @@ class _Builder:
             node = self.instantiate(self.load_view(self.templates[op.args[p]], op, map_, shape, whole))
             self.nodes.append(node)
         else:
-            node = self.rename_view(self.value(op.args[p]), IndexMap.from_affine(map_, shape), shape, op)
+            node = self.rename_view(self.value(op.args[p]), normal_form(map_, shape), shape, op)
         return Output(number, node, [self.position(axes, box[d][0]) for d, axes in enumerate(node.dims)])
 
     # --- closing --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tilewright.dialects.dtypes import element
 from tilewright.dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp
 from tilewright.dialects.graph_types import static_shape, tensor_type
-from tilewright.dialects.index_map import IndexMap
+from tilewright.dialects.index_map import reshape_affine
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -147,9 +147,7 @@ def step(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
             b.view(value, tuple(shape[d] for d in order), AffineMap(rank, 0, tuple(dims(rank)[i] for i in inverse)))
         case "reshape":
             new = draw(st.sampled_from(reshapes(shape)))
-            map_ = IndexMap.reshape(shape, new)
-            if map_ is not None:
-                b.view(value, new, map_.to_affine())
+            b.view(value, new, reshape_affine(shape, new))
         case "slice":
             starts = [draw(st.integers(0, e - 1)) for e in shape]
             sizes = tuple(draw(st.integers(1, e - s)) for e, s in zip(shape, starts, strict=True))
@@ -203,10 +201,10 @@ def concat(b: Builder, left: SSAValue, right: SSAValue, axis: int) -> None:
 
 def contract(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
     shape = static_shape(value.type)
-    letters = "abc"[: len(shape)]
+    letters = "abcdef"[: len(shape)]
     summed = letters[-1]
     extent = draw(st.sampled_from(EXTENTS))
-    batch = letters[0] if len(shape) == 3 else ""
+    batch = letters[0] if len(shape) >= 3 else ""
     other_shape = tuple(shape[letters.index(c)] for c in batch + summed) + (extent,)
     other = b.arg(other_shape, element(value.type).attribute)
     b.contract(f"{letters},{batch}{summed}n->{letters[:-1]}n", value, other)
@@ -215,6 +213,7 @@ def contract(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
 def reshapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     total = int(np.prod(shape))
     found = [(total,), (1, *shape), (*shape, 1)]
+    found += [(f, total // f) for f in (2, 3, 5, 7) if total % f == 0]
     if len(shape) >= 2:
         found += [(shape[0] * shape[1], *shape[2:])]
     for d, extent in enumerate(shape):
