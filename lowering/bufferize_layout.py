@@ -17,10 +17,10 @@ from ..dialects.target import Memory, Target
 from ..dialects.tile_types import BufferType, TileType
 
 
-def tile_layout(memory: Memory, shape: Sequence[int], width: int) -> Layout:
+def tile_layout(memory: Memory, shape: Sequence[int], width: int, dense: bool = False) -> Layout:
     """The layout of a tile of elements of `width` bytes.
 
-    Row-major memories start every row at a multiple of their alignment. Fractal ones cut rows (the last dimension)
+    Row-major memories start every row at a multiple of their alignment, unless the tile is `dense`. Fractal ones cut rows (the last dimension)
     into pieces of one block width, all rows of the first piece before those of the second, the number of rows padded
     to whole blocks: 17 × 40 f16 in blocks of 16 rows × 32 bytes has strides 32 for rows and 32·32, 2 for columns.
     Dimensions of extent 1 take no part in it, and a tile with one other dimension is dense.
@@ -30,7 +30,7 @@ def tile_layout(memory: Memory, shape: Sequence[int], width: int) -> Layout:
     if memory.layout == "fractal" and memory.fractal_rows and memory.fractal_bytes and len(core) > 1:
         dims = _blocked(core, width, memory.fractal_rows, memory.fractal_bytes)
     else:
-        dims = Layout.row_major(core, width, memory.align).dims
+        dims = Layout.row_major(core, width, 1 if dense else memory.align).dims
     atoms: list[tuple[Atom, ...]] = [((1, width),)] * len(shape)
     for d, found in zip(kept, dims, strict=True):
         atoms[d] = found
@@ -58,9 +58,23 @@ def buffer_type(target: Target, value: SSAValue) -> BufferType:
         if kind.memory.data not in target.memories:
             location = value.owner.location if isinstance(value.owner, Operation) else None
             raise UserError(f"{kind} names no memory of target '{target.name}': run place first", location)
-        layout = tile_layout(target.memories[kind.memory.data], kind.shape, byte_width(kind.element_type))
+        memory = target.memories[kind.memory.data]
+        layout = tile_layout(memory, kind.shape, byte_width(kind.element_type), dense=not may_be_cut(value))
         return BufferType(kind.shape, kind.element_type, kind.memory.data, LayoutAttr.from_layout(layout))
     return tensor_buffer(target, kind)
+
+
+def may_be_cut(value: SSAValue) -> bool:
+    """Whether an instruction may begin at a row inside the tile: then rows need the alignment that tiles have.
+
+    A tile that is only used whole lies densely: its transfers are as contiguous as the tensor they come from.
+    """
+    cutting = (tile.SliceOp, tile.InsertOp, tile.ForOp, tile.YieldOp)
+    return (
+        not isinstance(value.owner, Operation)
+        or isinstance(value.owner, cutting)
+        or any(isinstance(use.operation, cutting) for use in value.uses)
+    )
 
 
 def tensor_buffer(target: Target, kind: Attribute) -> BufferType:

@@ -21,7 +21,7 @@ from ..dialects.layout import Layout, pair_runs
 from ..dialects.target_model import Move, Target
 from .axes import Axis, Linear
 from .group import Node, Output
-from .nest import Load, Nest
+from .nest import Load, Nest, is_window
 from .regions import RegionDim, region_of
 
 Extents: TypeAlias = tuple[tuple[int, int], ...]
@@ -44,7 +44,8 @@ def load_bytes(nest: Nest, item: Load, path: tuple[Axis, ...], target: Target, m
     free = [axis for axis in path if axis not in item.fixed]
     singles = [axis for axis in item.fixed if all(dim.axis is not axis for dim in dims)]
     repeats = prod(nest.trips(axis) for axis in (*free, *singles))
-    return repeats * _bytes(tuple(extents), tuple(steps), byte_width(node.element), target, move)
+    cut = is_window(node) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
+    return repeats * _bytes(tuple(extents), tuple(steps), byte_width(node.element), target, move, cut)
 
 
 def store_bytes(nest: Nest, output: Output, path: tuple[Axis, ...], target: Target, move: Move) -> int:
@@ -109,7 +110,9 @@ def _clipped(
 
 
 @lru_cache(maxsize=1 << 15)
-def _bytes(dims: tuple[Extents, ...], steps: tuple[int, ...], width: int, target: Target, move: Move) -> int:
+def _bytes(
+    dims: tuple[Extents, ...], steps: tuple[int, ...], width: int, target: Target, move: Move, cut: bool = False
+) -> int:
     total = 0
     granule = target.offchip_memory.granule
     for combination in product(*dims):
@@ -118,19 +121,29 @@ def _bytes(dims: tuple[Extents, ...], steps: tuple[int, ...], width: int, target
         if granule == 1:
             total += times * prod(extents) * width
         else:
-            total += times * _granules(extents, steps, width, granule, move.convert or move.transpose, target, move)
+            total += times * _granules(
+                extents, steps, width, granule, move.convert or move.transpose, target, move, cut
+            )
     return total
 
 
 @lru_cache(maxsize=1 << 15)
 def _granules(
-    extents: tuple[int, ...], steps: tuple[int, ...], width: int, granule: int, free: bool, target: Target, move: Move
+    extents: tuple[int, ...],
+    steps: tuple[int, ...],
+    width: int,
+    granule: int,
+    free: bool,
+    target: Target,
+    move: Move,
+    cut: bool,
 ) -> int:
+    """Bus bytes of one transfer; a tile that is cut later has aligned rows, another one lies densely."""
     outside = Layout.strided(extents, [step * width for step in steps], width)
     if free:
         return cost.bus_bytes(outside.valid_runs(extents), granule)
     inside = move.source if move.destination == target.offchip else move.destination
-    align = target.memories[inside].align
+    align = target.memories[inside].align if cut else 1
     dense = Layout.row_major(extents, width, align)
     return sum(
         cost.granule_bytes(length * width, count, granule) for count, length in pair_runs(outside, dense, extents)
