@@ -12,7 +12,7 @@ from ..dialects.hardware import KernelOp, ProgramOp
 from ..dialects.target import Target, target_of
 from .machine import MachineResult
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MEMORY = "tilewright.memory"
 """Attribute of a kernel: per memory, [highest byte used, most bytes alive at once]."""

@@ -1,10 +1,10 @@
 """tilewright: tensor programs as text, down to fused, tiled, statically planned accelerator kernels, and executed.
 
-    import tilewright
-    program = tilewright.compile("examples/attention.mlir", target="davinci")
-    print(program.ir("tile"))
-    run = program.run(seed=0)
-    print(run.outputs["o"], run.traffic.read_bytes, run.cycles)
+import tilewright
+program = tilewright.compile("examples/attention.mlir", target="davinci")
+print(program.ir("tile"))
+run = program.run(seed=0)
+print(run.outputs["o"], run.traffic.read_bytes, run.cycles)
 """
 
 from __future__ import annotations

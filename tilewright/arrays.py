@@ -52,7 +52,8 @@ def static_shape(spec: TensorSpec) -> tuple[int, ...]:
     shape = [d for d in spec.shape if isinstance(d, int)]
     unbound = [d for d in spec.shape if isinstance(d, str)]
     if unbound:
-        raise plain_error(f"dimension '{unbound[0]}' of '{spec.name}' is not bound: give it a size, --dim {unbound[0]}=512")
+        size = unbound[0]
+        raise plain_error(f"dimension '{size}' of '{spec.name}' is not bound: give it a size, as in --dim {size}=512")
     return tuple(shape)
 
 

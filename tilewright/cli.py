@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-
 import click
 from rich.console import Console
 from rich.text import Text
@@ -86,4 +85,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-

@@ -16,7 +16,7 @@ from .files import check_writable, make_directory, write_atomically
 @click.command("compile", short_help="Lower a program and print its IR.")
 @program_options
 @click.option("--to", metavar="LEVEL", help="Stop at a level (graph, tile, hardware) or after a pass.")
-@click.option("-p", "--pipeline", help="Passes with options, as in 'fuse{unfused=true},schedule'. Default: what is left.")
+@click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the IR. Default: standard output.")
 @click.option(
     "--dump-dir",

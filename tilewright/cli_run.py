@@ -66,9 +66,7 @@ def run_command(
     for path in (*save.values(), *([Path(json_path)] if json_path and to_file else [])):
         check_writable(path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
-    program = compile(
-        file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch
-    )
+    program = compile(file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch)
     specs = {spec.name: spec for spec in program.outputs}
     _check_names((*expected, *save), specs)
     wanted = {name: check_array(read_npy(path), specs[name], "expected output") for name, path in expected.items()}

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from xdsl.passes import PassFailedException
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from tilewright.dialects.errors import UserError
 from tilewright.ir.diagnostics import Diagnostic, SourceError, file_locations, from_user_error, from_verify_exception
+from tilewright.runtime.machine.errors import MachineError
 
 
 class CheckError(SourceError):
@@ -27,18 +27,23 @@ def plain_error(message: str) -> SourceError:
 
 
 @contextmanager
-def diagnosed(texts: Mapping[str, str], kind: type[SourceError] = SourceError) -> Iterator[None]:
-    """Turns a UserError raised inside into a SourceError that shows its line; `texts` maps file names to texts."""
+def diagnosed(texts: Mapping[str, str]) -> Iterator[None]:
+    """Turns a UserError raised inside into a SourceError that shows its line; `texts` maps file names to texts.
+
+    What the machine finds wrong becomes a CheckError.
+    """
     try:
         yield
+    except MachineError as error:
+        raise CheckError([from_user_error(error, _with_others(error, texts))]) from error
     except UserError as error:
-        raise kind([from_user_error(error, _with_others(error, texts))]) from error
+        raise SourceError([from_user_error(error, _with_others(error, texts))]) from error
     except VerifyException as error:
-        raise kind([from_verify_exception(error, texts)]) from error
+        raise SourceError([from_verify_exception(error, texts)]) from error
     except PassFailedException as error:
-        raise kind([Diagnostic("error", str(error))]) from error
+        raise SourceError([Diagnostic("error", str(error))]) from error
     except RecursionError:
-        raise kind([Diagnostic("error", "the program is nested too deeply")]) from None
+        raise SourceError([Diagnostic("error", "the program is nested too deeply")]) from None
 
 
 def _with_others(error: UserError, texts: Mapping[str, str]) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from tilewright.runtime.tile_eval import evaluate_tile
 
 from .arrays import Array, gather_inputs, weight_loader
 from .bounds import compulsory_bytes
-from .errors import CheckError, diagnosed, plain_error
+from .errors import diagnosed, plain_error
 from .module import Module, TensorSpec
 from .result import Run, Unfused
 
@@ -135,7 +135,7 @@ class Program:
         """As `run`, with checked inputs, on the program as it was after some pass."""
         loader = weight_loader(self.source.source.resolve)
         result: MachineResult | None = None
-        with diagnosed(self.source.texts, CheckError):
+        with diagnosed(self.source.texts):
             match snapshot.level:
                 case "graph":
                     outputs = evaluate(snapshot.module, arrays, "native", loader)
@@ -158,12 +158,12 @@ class Program:
 
     def analyze(self) -> MachineResult:
         """Traffic and cycles without data; the result has no outputs."""
-        with diagnosed(self.source.texts, CheckError):
+        with diagnosed(self.source.texts):
             return machine.analyze(self.snapshot("hardware").module)
 
     def check_order(self) -> None:
         """Raises CheckError if two engines touch the same bytes without an order between them."""
-        with diagnosed(self.source.texts, CheckError):
+        with diagnosed(self.source.texts):
             machine.check_order(self.snapshot("hardware").module)
 
     @cached_property

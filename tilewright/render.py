@@ -95,9 +95,7 @@ def _kernels(figures: dict[str, Json]) -> Table:
     for kernel in cast("list[dict[str, Json]]", figures["kernels"]):
         counts = (bytes_text(cast(int, kernel["read_bytes"])), bytes_text(cast(int, kernel["write_bytes"])))
         strategy = cast("str | None", kernel["strategy"]) or ""
-        kernels.add_row(
-            cast(str, kernel["name"]), strategy, _tiles(kernel["schedule"]), *counts, str(kernel["cycles"])
-        )
+        kernels.add_row(cast(str, kernel["name"]), strategy, _tiles(kernel["schedule"]), *counts, str(kernel["cycles"]))
     return kernels
 
 
@@ -107,5 +105,8 @@ def _tiles(schedule: Json) -> str:
         return ""
     axes, order = cast(str, schedule["axes"]), cast(str, schedule["order"])
     tiles, extents = cast("list[int]", schedule["tiles"]), cast("list[int]", schedule["extents"])
-    sizes = {a: f"{a}={tile}/{extent}" if tile < extent else f"{a}={extent}" for a, tile, extent in zip(axes, tiles, extents, strict=True)}
+    sizes = {
+        a: f"{a}={tile}/{extent}" if tile < extent else f"{a}={extent}"
+        for a, tile, extent in zip(axes, tiles, extents, strict=True)
+    }
     return " ".join(sizes[a] for a in (*order, *(a for a in axes if a not in order)))

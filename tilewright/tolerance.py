@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
-from tilewright.dialects.dtypes import BY_NAME, element
+from tilewright.dialects.dtypes import element
+
+UNITS = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+"""Largest relative error of one rounding to a float type."""
 
 ROUNDINGS = 16
 """Roundings to the storage type that one result is taken to have gone through."""
@@ -19,7 +21,7 @@ ROUNDINGS = 16
 def default_tolerance(module: ModuleOp) -> float:
     """The relative error (see `relative_error`) that a right lowering of a graph-level program stays below.
 
-    16 units in the last place of the coarsest float type in the program, plus 4·√k of the accumulator's for sums of k
+    16 roundings to the coarsest float type in the program, plus 4·√k to the accumulator's for sums of k
     products. A program of integers only is exact: 0.
     """
     units = [0.0]
@@ -30,11 +32,10 @@ def default_tolerance(module: ModuleOp) -> float:
                 continue
             row = element(value.type)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
             if row.kind == "float":
-                units.append(float(ml_dtypes.finfo(row.numpy).eps) / 2)
+                units.append(UNITS[row.name])
                 longest = max(longest, *(int(d) for d in value.type.get_shape()))  # pyright: ignore[reportUnknownMemberType]
     coarsest = max(units)
-    accumulator = float(np.finfo(BY_NAME["f32"].numpy).eps) / 2
-    return ROUNDINGS * coarsest + (4 * math.sqrt(longest) * accumulator if coarsest else 0.0)
+    return ROUNDINGS * coarsest + (4 * math.sqrt(longest) * UNITS["f32"] if coarsest else 0.0)
 
 
 def relative_error(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> float:

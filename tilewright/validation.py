@@ -10,10 +10,11 @@ import numpy.typing as npt
 from xdsl.passes import ModulePass
 
 from tilewright.dialects.target import Target
+from tilewright.ir.diagnostics import SourceError
 
 from .api import Objective, compile
 from .arrays import gather_inputs
-from .errors import CheckError, plain_error
+from .errors import plain_error
 from .module import Module
 from .program import Program
 from .tolerance import default_tolerance, relative_error
@@ -81,7 +82,7 @@ def validate(
             outputs = program.run_arrays(arrays, snapshot).outputs.values()
             error = max((relative_error(x, r) for x, r in zip(outputs, reference, strict=True)), default=0.0)
             steps.append(Step(snapshot.name, snapshot.level, error))
-        except CheckError as failure:
+        except SourceError as failure:
             steps.append(Step(snapshot.name, snapshot.level, None, failure.diagnostics[0].message))
     limit = default_tolerance(program.source.op) if tolerance is None else tolerance
     return Validation(tuple(steps), limit, program)
