@@ -25,7 +25,7 @@ def is_program(function: FuncOp) -> bool:
 
 
 def copy_results(function: FuncOp, target: Target) -> None:
-    """Gives a copy of its own to each result that is an argument, a constant, or returned before, aliases seen through."""
+    """Gives a copy of its own to each result that is an argument, a constant, or (as an alias, say) returned before."""
     last = _return(function)
     made: set[SSAValue] = set()
     for number, value in enumerate(last.arguments):

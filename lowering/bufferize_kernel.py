@@ -13,7 +13,7 @@ from ..dialects import tile
 from ..dialects.errors import UserError
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType, TileType
-from .bufferize_layout import buffer_type, slice_type, tensor_buffer
+from .bufferize_layout import buffer_type, may_be_cut, slice_type, tensor_buffer
 from .bufferize_uses import Uses
 from .place import SLOTS
 from .place_routes import vector_memory
@@ -146,18 +146,18 @@ class KernelBufferizer:
         for arg, value in zip(loop.body.block.args[1:], op.args, strict=True):
             if self.buffers[value] is not self.buffers[arg]:
                 pending.append((self.buffers[value], self.buffers[arg]))
-        overwritten = {root(destination) for _, destination in pending}
-        safe: list[tuple[SSAValue, SSAValue]] = []
-        for source, destination in pending:
-            if root(source) in overwritten:
-                kind = source.type
-                assert isinstance(kind, BufferType)
-                kept = self.alloc(kind, op)
-                self.copy(source, kept, op)
-                source = kept
-            safe.append((source, destination))
-        for source, destination in safe:
-            self.copy(source, destination, op)
+        while pending:
+            waiting = {root(source) for source, _ in pending}
+            free = next((pair for pair in pending if root(pair[1]) not in waiting), None)
+            if free is not None:
+                pending.remove(free)
+                self.copy(*free, op)
+                continue
+            # Every destination still holds what another needs: one value steps aside.
+            source, _ = pending[0]
+            kept = self.alloc(cast(BufferType, source.type), op)
+            self.copy(source, kept, op)
+            pending = [(kept if root(held) is root(source) else held, into) for held, into in pending]
 
     def slice(self, op: tile.SliceOp) -> None:
         source = self.buffers[op.tiles[0]]
@@ -296,32 +296,39 @@ class KernelBufferizer:
         """Whether an elementwise result may replace an operand: same type, dead here, and read here only as it is."""
         if value.type != op.target.type or not self.owned(value) or not self.uses.dies_at(value, op):
             return False
+        taken = self.buffers[value].type
+        assert isinstance(taken, BufferType)
+        if may_be_cut(op.target) and taken.layout != self.type_of(op.target).layout:
+            return False
         held = root(self.buffers[value])
         return all(other is value or root(self.buffers[other]) is not held for other in op.tiles)
 
     def accumulator(self, op: tile.ContractOp) -> SSAValue:
         """The buffer of the accumulator; of a slice of one, if the result goes back where the slice came from."""
         value = op.tiles[2]
-        piece = value.owner
-        if isinstance(piece, tile.SliceOp):
-            insert = self.goes_back(op, piece)
-            if insert is not None:
-                self.made_for[op.target] = insert
-                return self.buffers[value]
-        elif self.uses.dies_at(value, op):
+        insert = self.goes_back(op, value)
+        if insert is not None:
+            self.made_for[op.target] = insert
+            return self.buffers[value]
+        if not isinstance(value.owner, tile.SliceOp) and self.uses.dies_at(value, op):
             return self.buffers[value]
         held = self.alloc(self.type_of(op.target), op, hint=op.target.name_hint)
         self.copy(self.buffers[value], held, op)
         return held
 
-    def goes_back(self, op: tile.ContractOp, piece: tile.SliceOp) -> tile.InsertOp | None:
+    def goes_back(self, op: tile.ContractOp, value: SSAValue) -> tile.InsertOp | None:
+        """The insert that puts the result where the accumulator `value` was taken from, if nothing reads between."""
         uses = list(op.target.uses)
         insert = uses[0].operation if len(uses) == 1 and uses[0].index == 0 else None
         if not isinstance(insert, tile.InsertOp) or insert.parent is not op.parent:
             return None
-        whole = insert.tiles[1]
-        same = piece.tiles[0] is whole and piece.map == insert.map and piece.counters == insert.counters
-        if not same or not self.uses.dies_at(whole, insert) or piece.target.uses.get_length() != 1:
+        whole, piece = insert.tiles[1], value.owner
+        if isinstance(piece, tile.SliceOp):
+            same = piece.tiles[0] is whole and piece.map == insert.map and piece.counters == insert.counters
+            same = same and value.uses.get_length() == 1
+        else:
+            same = value is whole and is_all_of(insert)
+        if not same or not self.uses.dies_at(whole, insert):
             return None
         here, block = self.uses.index[op], op.parent
         assert block is not None
@@ -345,6 +352,13 @@ class KernelBufferizer:
     def slots(self, op: tile.TileOp) -> int:
         attr = op.slots if isinstance(op, tile.LoadOp) else op.attributes.get(SLOTS)
         return cast("IntegerAttr[Any]", attr).value.data if attr is not None else 1
+
+
+def is_all_of(op: tile.InsertOp) -> bool:
+    """Whether an insert replaces the whole."""
+    count, (part, whole) = len(op.counters), (tile.shape_of(value) for value in op.tiles)
+    same = all(expr == AffineDimExpr(count + d) for d, expr in enumerate(op.map.data.results))
+    return part == whole and same
 
 
 def slots_of(op: tile.AllocOp) -> int:

@@ -20,10 +20,10 @@ from ..dialects.tile_types import BufferType, TileType
 def tile_layout(memory: Memory, shape: Sequence[int], width: int, dense: bool = False) -> Layout:
     """The layout of a tile of elements of `width` bytes.
 
-    Row-major memories start every row at a multiple of their alignment, unless the tile is `dense`. Fractal ones cut rows (the last dimension)
-    into pieces of one block width, all rows of the first piece before those of the second, the number of rows padded
-    to whole blocks: 17 × 40 f16 in blocks of 16 rows × 32 bytes has strides 32 for rows and 32·32, 2 for columns.
-    Dimensions of extent 1 take no part in it, and a tile with one other dimension is dense.
+    Row-major memories start every row at a multiple of their alignment, unless the tile is `dense`. Fractal ones cut
+    rows (the last dimension) into pieces of one block width, all rows of the first piece before those of the second,
+    the number of rows padded to whole blocks: 17 × 40 f16 in blocks of 16 rows × 32 bytes has strides 32 for rows and
+    32·32, 2 for columns. Dimensions of extent 1 take no part in it, and a tile with one other dimension is dense.
     """
     kept = [d for d, extent in enumerate(shape) if extent != 1]
     core = [shape[d] for d in kept]

@@ -86,6 +86,9 @@ class PlanPass(ModulePass):
                 ]
                 op.attributes[OFFSET] = IntegerAttr(base, i64)
                 base += next((slot_bytes(kind, memory) for kind in kinds if isinstance(kind, BufferType)), 0)
+        if base > memory.bytes:
+            message = f"inputs, outputs and constants take {base} bytes and do not fit into '{target.offchip}' of"
+            raise UserError(f"{message} {memory.bytes}", function.location)
         lives = lifetimes(block, target)
         found = self.place(lives, [], memory, target.offchip, function, base)
         validate_plan(block, target)
@@ -103,6 +106,8 @@ class PlanPass(ModulePass):
     ) -> Placement:
         """Sets the offsets in one memory, `base` and up."""
         room = memory.bytes - base
+        if self.keep:
+            pairs = [(held, made) for held, made in pairs if held.alloc.offset == made.alloc.offset]
         best: tuple[Placement, list[list[Lifetime]], list[Interval]] | None = None
         for extended in (True, False):
             for joined in (pairs, pairs[:0]) if pairs else (pairs,):
