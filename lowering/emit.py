@@ -20,6 +20,7 @@ from ..dialects.tile_types import BufferType
 from .bufferize_func import OUTPUTS
 from .emit_kernel import KernelEmitter
 from .plan import ARGUMENTS, OFFSET
+from .plan_validate import validate_plan
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class EmitPass(ModulePass):
     4. `tile.contract`, `tile.map`, `tile.reduce`, … → instructions of the matrix and the vector engine.
     5. `func.func` → `hardware.program`: buffers with their roles, launches in order.
 
-    Rejects (UserError) buffers without offsets and moves that the target does not have.
+    Rejects (UserError) buffers without offsets, stale offsets, and moves that the target does not have.
     """
 
     name = "emit"
@@ -42,6 +43,7 @@ class EmitPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
         for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
+            validate_plan(kernel.body.block, target)  # a dump may have been edited since it was planned
             Rewriter.replace_op(kernel, KernelEmitter(kernel, target).emit(), new_results=[])
         for function in [f for f in op.ops if isinstance(f, FuncOp)]:
             if OUTPUTS in function.attributes:

@@ -47,7 +47,8 @@ Observer = Callable[[ModulePass, ModuleOp], None]
 
 class _Passes(Mapping[str, type[ModulePass]]):
     def __getitem__(self, name: str) -> type[ModulePass]:
-        found: object = getattr(import_module(f".{name}", __package__), _CLASSES[name])
+        class_name = _CLASSES[name]
+        found: object = getattr(import_module(f".{name}", __package__), class_name)
         assert isinstance(found, type) and issubclass(found, ModulePass)
         return found
 

@@ -7,20 +7,20 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from example_programs import ELEMENT_TYPES, EXAMPLES, FOLDER, TARGETS, Example
+from tilewright.lowering.traffic import predict
+from tilewright.runtime.machine import MachineOptions
 
 import tilewright
 from tilewright import Program
-from tilewright.lowering.traffic import predict
-from tilewright.runtime.machine import MachineOptions
 from tilewright.tolerance import default_tolerance, relative_error
 
 # The quick part is one element type on the default target.
 CASES = [
-    pytest.param(example, element, target, id=f"{example}-{element}-{target}", marks=[] if quick else [pytest.mark.slow])
+    pytest.param(example, element, target, id=f"{example}-{element}-{target}", marks=marks)
     for example in EXAMPLES
     for element in ELEMENT_TYPES
     for target in TARGETS
-    for quick in [element == "f16" and target == "davinci"]
+    for marks in [() if (element, target) == ("f16", "davinci") else pytest.mark.slow]
 ]
 QUICK = [pytest.param(example, id=str(example)) for example in EXAMPLES]
 
