@@ -1,0 +1,148 @@
+"""The commands, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cli_runner import tilewright
+from example_programs import FOLDER
+
+SMALL = """func.func @main(%x: tensor<8x16xf16>, %y: tensor<8x16xf16>) -> tensor<8x16xf16> {
+  %s = graph.add %x, %y : tensor<8x16xf16>
+  %o = graph.exp %s : tensor<8x16xf16>
+  func.return %o : tensor<8x16xf16>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.mlir").write_text(SMALL)
+
+
+def test_compile_prints_the_level_asked_for() -> None:
+    for level, sign in (("graph", "graph.fused"), ("tile", "tile.kernel"), ("hardware", "hardware.program")):
+        done = tilewright("compile", "small.mlir", "--to", level)
+        assert done.code == 0 and sign in done.out and done.err == ""
+    assert tilewright("compile", "small.mlir").out == done.out
+    assert "graph.fused" not in tilewright("compile", "small.mlir", "-p", "canonicalize").out
+    assert '"func.func"(' in tilewright("compile", "small.mlir", "--to", "graph", "--generic").out
+    assert tilewright("compile", "small.mlir", "-o", "o.mlir").out == ""
+    assert Path("o.mlir").read_text() == done.out
+    assert tilewright("compile", "o.mlir").out == done.out
+    assert tilewright("compile", "small.mlir", "-o", "-").out == done.out
+
+
+def test_every_dumped_file_says_how_to_go_on() -> None:
+    folder = "a dump"
+    assert tilewright("compile", "small.mlir", "--dump-dir", folder, "--objective", "traffic").code == 0
+    files = sorted(Path(folder).iterdir())
+    assert [file.name[:3] for file in files] == [f"{n:02}-" for n in range(11)]
+    end = tilewright("compile", files[-1]).out
+    for file in files:
+        comment = file.read_text().splitlines()[0]
+        assert comment.startswith("// tilewright ")
+        program, *words = shlex.split(comment.removeprefix("// "))
+        assert program == "tilewright"
+        done = tilewright(*words)
+        assert done.code == 0, done.err
+        if words[0] == "compile":
+            assert done.out == end, file
+    assert words[0] == "run"
+
+
+def test_run_reports_everything() -> None:
+    done = tilewright("run", "small.mlir", "--random", "0")
+    assert done.code == 0, done.err
+    for part in ("8x16", "f16", "fused", "unfused", "compulsory", "cycles", "main_0", "resident", "1.000×"):
+        assert part in done.out, done.out
+    assert "\x1b" not in done.out
+
+
+def test_run_as_json() -> None:
+    done = tilewright("run", "small.mlir", "--random", "0", "--json", "-")
+    figures = json.loads(done.out)
+    assert figures["traffic"]["read_bytes"] == 512 and figures["compulsory_bytes"] == 768
+    assert figures["outputs"][0]["name"] == "o" and figures["outputs"][0]["max_rel_err"] < 1e-3
+    done = tilewright("run", "small.mlir", "--random", "0", "--json", "f.json")
+    assert "fused" in done.out
+    assert json.loads(Path("f.json").read_text()) == figures
+
+
+def test_run_unfused() -> None:
+    done = tilewright("run", "small.mlir", "--random", "0", "--unfused", "--json", "-")
+    figures = json.loads(done.out)
+    assert len(figures["kernels"]) == 2
+    assert figures["traffic"]["read_bytes"] == figures["unfused"]["read_bytes"] == 768
+
+
+@pytest.mark.parametrize("level", ["graph", "tile", "hardware"])
+def test_inputs_outputs_and_expectations(level: str) -> None:
+    x, y = np.linspace(-1, 1, 128, dtype=np.float16).reshape(8, 16), np.ones((8, 16), np.float16)
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+    args = ["run", "small.mlir", "--level", level, "--input", "x=x.npy", "--input", "y=y.npy"]
+    assert tilewright(*args, "--save", "o=o.npy").code == 0
+    np.testing.assert_allclose(np.load("o.npy"), np.exp(x + y), rtol=2e-3)
+    done = tilewright(*args, "--expect", "o=o.npy", "--tolerance", "0")
+    assert done.code == 0, done.err
+    np.save("o.npy", np.load("o.npy") * np.float16(1.5))
+    assert tilewright(*args, "--expect", "o=o.npy").code == 4
+    assert tilewright(*args, "--expect", "o=o.npy", "--tolerance", "0.6").code == 0
+
+
+def test_bf16_goes_through_files() -> None:
+    Path("b.mlir").write_text(SMALL.replace("f16", "bf16"))
+    x = np.ones((8, 16), ml_dtypes.bfloat16)
+    np.save("x.npy", x)
+    done = tilewright("run", "b.mlir", "--input", "x=x.npy", "--input", "y=x.npy", "--save", "o=o.npy")
+    assert done.code == 0, done.err
+    assert np.load("o.npy").view(ml_dtypes.bfloat16).astype(np.float32) == pytest.approx(np.exp(2), rel=1e-2)
+    assert tilewright("run", "b.mlir", "--input", "x=o.npy", "--random", "0").code == 0
+
+
+def test_dims_and_targets() -> None:
+    file = FOLDER / "attention_any.mlir"
+    done = tilewright("run", file, "--dim", "seq=24", "--random", "0", "--target", "unified{cores=1}", "--json", "-")
+    figures = json.loads(done.out)
+    assert figures["target"] == "unified" and figures["outputs"][0]["shape"] == [2, 24, 64]
+
+
+def test_listings() -> None:
+    targets = tilewright("targets").out
+    assert "davinci" in targets and "unified" in targets and "l0a" in targets
+    passes = tilewright("passes").out
+    assert passes.index("canonicalize") < passes.index("bufferize") < passes.index("sync")
+    assert "unfused=false" in passes
+
+
+def test_help_and_version() -> None:
+    assert "compile" in tilewright("--help").out
+    for command in ("compile", "run", "targets", "passes"):
+        assert tilewright(command, "--help").code == 0
+    assert "0.1.0" in tilewright("--version").out
+
+
+def test_as_a_process() -> None:
+    """The real executable: exit code, streams, no colours into a pipe, a reader that goes away early."""
+    command = [sys.executable, "-m", "tilewright"]
+    done = subprocess.run([*command, "compile", "none.mlir"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr == "error: no file 'none.mlir'\n"
+    environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"}
+    done = subprocess.run([*command, "targets"], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0 and "\x1b[3" not in done.stdout
+    pipe = subprocess.Popen([*command, "compile", "small.mlir"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert pipe.stdout is not None and pipe.stderr is not None
+    pipe.stdout.close()
+    assert b"Traceback" not in pipe.stderr.read()
+    pipe.stderr.close()
+    assert pipe.wait() == 0
