@@ -20,7 +20,7 @@ from ..dialects.tile_types import BufferType
 from .bufferize_func import OUTPUTS
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
-from .plan_greedy import Interval, Placement, live_bytes, place_greedily
+from .plan_greedy import Interval, Placement, live_bytes, pins_clash, place_greedily
 from .plan_validate import validate_plan
 
 MEMORY = "tilewright.memory"
@@ -113,13 +113,14 @@ class PlanPass(ModulePass):
             for joined in (pairs, pairs[:0]) if pairs else (pairs,):
                 units = _units(lives, joined)
                 intervals = [self.interval(unit, extended, base) for unit in units]
+                if extended and pins_clash(intervals):
+                    continue  # kept offsets that were planned without the extension
                 found = place_greedily(intervals)
                 if best is None or found.peak < best[0].peak:
                     best = found, units, intervals
-            assert best is not None
-            if best[0].peak <= room:
+            if best is not None and best[0].peak <= room:
                 break
-            if all(life.whole == (life.start, life.end) for life in lives):
+            if best is not None and all(life.whole == (life.start, life.end) for life in lives):
                 break
         assert best is not None
         found, units, intervals = best

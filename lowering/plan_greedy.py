@@ -52,6 +52,18 @@ def live_bytes(intervals: Sequence[Interval]) -> tuple[int, int]:
     return best, where
 
 
+def pins_clash(intervals: Sequence[Interval]) -> bool:
+    """Whether two pinned intervals want a byte at the same time."""
+    held = [(one.start, one.end, one.pinned, one.pinned + one.size) for one in intervals if one.pinned is not None]
+    start, end, low, high = np.array(held or np.empty((0, 4)), np.int64).T
+    for i in range(len(held)):
+        others = slice(i + 1, None)
+        together = (start[others] < end[i]) & (end[others] > start[i])
+        if np.any(together & (low[others] < high[i]) & (high[others] > low[i])):
+            return True
+    return False
+
+
 def place_greedily(intervals: Sequence[Interval]) -> Placement:
     """The best of the portfolio; stops as soon as a placement reaches the lower bound. Sizes are multiples of the
     alignment of the memory, so every offset is too."""
