@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from lark import Token
 from xdsl.context import Context
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FileLineColLoc,
     FloatAttr,
@@ -29,6 +30,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     StringAttr,
     SymbolRefAttr,
+    TensorType,
     UnitAttr,
     f64,
     i1,
@@ -51,6 +53,8 @@ _FILE_LOCATION = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)')
 _SYMBOL = re.compile(r'@(?:"((?:[^"\\]|\\.)*)"|([\w$.]+))')
 # A word, but not the dimensions in front of it: of `4x8xf32` the `f32`.
 _WORD = re.compile(r"(?<=x)[A-Za-z_]\w*|\b[A-Za-z_]\w*")
+_BITS = re.compile(r"0[xX][0-9A-Fa-f]+")
+_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?|true|false")
 _ELEMENT_TYPES = ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index", "tensor")
 _MAX_DEPTH = 64
 """Levels of brackets inside one token; xDSL's parser recurses over them."""
@@ -70,7 +74,11 @@ class AttributeReader:
         self.dims_seen: set[str] = set()
         self._file_attr = StringAttr(file)
         self._aliases: dict[str, Attribute] = {}
-        self._cache: dict[str, Attribute] = {"true": IntegerAttr(-1, i1), "false": IntegerAttr(0, i1), "unit": UnitAttr()}
+        self._cache: dict[str, Attribute] = {
+            "true": IntegerAttr(-1, i1),
+            "false": IntegerAttr(0, i1),
+            "unit": UnitAttr(),
+        }
         self._ints: dict[int, IntAttr] = {}
 
     def error(self, message: str, token: Token, suggestion: str = "", offset: int = 0, length: int = 0) -> SourceError:
@@ -138,6 +146,8 @@ class AttributeReader:
         word = next((m for m in _WORD.finditer(text) if m.start() <= offset < m.end()), None)
         near = did_you_mean(word.group(), _ELEMENT_TYPES) if word else ""
         start, length = (word.start(), len(word.group())) if word else (offset, 1)
+        if start >= len(token.value):
+            start, length = 0, 0  # What does not fit is the token as a whole.
         what = f"cannot read '{text if len(text) <= 60 else text[:57] + '…'}': {_sentence(error.msg)}"
         return self.error(what, token, near, start, length)
 
@@ -210,13 +220,29 @@ class AttributeReader:
         found = self._cache.get(key)
         if found is None:
             type_ = self.type(type_token)
-            if literal.type == "DENSE":
-                found = self._parse(literal, key)
-            else:
-                found = self._number(literal, type_)
+            found = self._dense(literal, key, type_) if literal.type == "DENSE" else self._number(literal, type_)
             if len(key) < 1000:
                 self._cache[key] = found
         return found
+
+    def _dense(self, literal: Token, text: str, type_: Attribute) -> Attribute:
+        """A dense constant. Bits, as in `dense<0xFF800000> : tensor<f32>`, are put in here: xDSL reads an integer."""
+        element = cast(TensorType[Attribute], type_).element_type if isinstance(type_, TensorType) else None
+        if not isinstance(element, AnyFloat) or '"' in text or not _BITS.search(literal.value):
+            return self._parse(literal, text)
+        numbers = _NUMBER.findall(literal.value)
+        plain = self._parse(literal, f"{_BITS.sub('0.0', literal.value)} : {text.rpartition(' : ')[2]}")
+        assert isinstance(plain, DenseIntOrFPElementsAttr)
+        size = element.compile_time_size
+        data = bytearray(cast(DenseIntOrFPElementsAttr[AnyFloat], plain).data.data)
+        count = len(data) // size
+        for index, number in enumerate(numbers if len(numbers) > 1 else numbers * count):
+            if _BITS.fullmatch(number):
+                value = int(number, 16)
+                if value >> 8 * size:
+                    raise self.error(f"{number} has more bits than {element}", literal)
+                data[index * size : (index + 1) * size] = value.to_bytes(size, "little")
+        return DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(bytes(data)))
 
     def constant(self, literal: Token, type_token: Token) -> Attribute:
         """`dense<…>` of a type that is written behind it."""
@@ -249,10 +275,7 @@ class AttributeReader:
         found = self._cache.get(text)
         if found is not None:
             return found
-        if "\\" not in text:
-            found = StringAttr(text[1:-1])
-        else:
-            found = self._escaped(token)
+        found = StringAttr(text[1:-1]) if "\\" not in text else self._escaped(token)
         self._cache[text] = found
         return found
 
@@ -334,5 +357,3 @@ def _sentence(message: str) -> str:
     """xDSL's message in the style of the others: first letter small, no exclamation mark."""
     text = message.strip().rstrip("!.")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-

@@ -1,9 +1,9 @@
 """Diagnostics: what went wrong and where, rendered as clang and mlir-opt do.
 
-    model.mlir:3:8: error: unknown operation 'graph.matmull'
-      %s = graph.matmull %q, %k : tensor<8x8xf16>
-           ^^^^^^^^^^^^^
-    help: did you mean 'graph.matmul'?
+model.mlir:3:8: error: unknown operation 'graph.matmull'
+  %s = graph.matmull %q, %k : tensor<8x8xf16>
+       ^^^^^^^^^^^^^
+help: did you mean 'graph.matmul'?
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ def _render(diagnostic: Diagnostic) -> Iterator[str]:
     place = ":".join([diagnostic.file] if diagnostic.file else [])
     if diagnostic.line:
         place = f"{place or '<unknown>'}:{diagnostic.line}:{diagnostic.column}"
-    yield f"{place}: {diagnostic.severity}: {diagnostic.message}" if place else (
-        f"{diagnostic.severity}: {diagnostic.message}"
+    yield (
+        f"{place}: {diagnostic.severity}: {diagnostic.message}"
+        if place
+        else (f"{diagnostic.severity}: {diagnostic.message}")
     )
     if diagnostic.source is not None and diagnostic.line:
         yield from _source_lines(diagnostic.source, diagnostic.column, diagnostic.length)
@@ -161,7 +163,7 @@ def from_user_error(error: UserError, texts: Mapping[str, str]) -> Diagnostic:
 def from_verify_exception(
     error: VerifyException, texts: Mapping[str, str], location: Attribute | None = None
 ) -> Diagnostic:
-    """The diagnostic of a failed verification. xDSL attaches the whole module as text to it: only the message counts."""
+    """The diagnostic of a failed verification. xDSL attaches the whole module as text: only the message counts."""
     return at_location(verify_message(error), location, texts)
 
 

@@ -17,7 +17,9 @@ class InfersTypes(Protocol):
     """Operations whose result types follow from operands and properties (see the graph dialect)."""
 
     @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> list[Attribute]: ...
+    def infer_types(
+        cls, operand_types: Sequence[Attribute], properties: Mapping[str, Attribute]
+    ) -> list[Attribute]: ...
 
     @classmethod
     def check_types(

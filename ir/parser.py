@@ -74,7 +74,9 @@ class _TreeBuilder(Transformer[Token, Any]):
 
     def op(self, c: Children) -> OpNode:
         results, name, values, successors, attributes, types, regions, location = c
-        return OpNode(name, results, values or [], successors or [], None, attributes, regions or [], None, types, location)
+        return OpNode(
+            name, results, values or [], successors or [], None, attributes, regions or [], None, types, location
+        )
 
     def constant(self, c: Children) -> ConstantNode:
         results, name, value, type_, location = c
@@ -83,7 +85,16 @@ class _TreeBuilder(Transformer[Token, Any]):
     def generic(self, c: Children) -> OpNode:
         results, name, values, successors, properties, regions, attributes, signature, location = c
         return OpNode(
-            name, results, values or [], successors or [], properties, attributes, regions or [], signature, None, location
+            name,
+            results,
+            values or [],
+            successors or [],
+            properties,
+            attributes,
+            regions or [],
+            signature,
+            None,
+            location,
         )
 
     def module(self, c: Children) -> ModuleNode:
@@ -207,7 +218,7 @@ def parse_syntax(text: str, file: str) -> list[OpNode | AliasNode]:
 def _check_nesting(text: str, file: str) -> None:
     tokens = _BRACKET.findall(text)
     for step, limit, what in ((_BRACE_STEP, MAX_NESTING, "regions"), (_BRACKET_STEP, MAX_BRACKETS, "brackets")):
-        depths = accumulate(map(lambda token: step.get(token, 0), tokens))
+        depths = accumulate(step.get(token, 0) for token in tokens)
         if max(depths, default=0) <= limit:
             continue
         depth = 0

@@ -45,7 +45,8 @@ class Parts:
     def split(self, entries: Mapping[str, Attribute], info: OpInfo) -> None:
         """Sorts the entries of a dictionary into properties and attributes by the operation's definition."""
         for name, value in entries.items():
-            (self.properties if name in info.properties else self.attributes).setdefault(name, value)
+            is_property = name in info.properties and name not in self.properties
+            (self.properties if is_property else self.attributes)[name] = value
 
 
 def plain_parts(node: OpNode, info: OpInfo, reader: AttributeReader, scope: Scope) -> Parts:

@@ -5,15 +5,20 @@ Both are canonical: properties come in the order of the operation's definition, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
+from typing import Any, ClassVar, TypeAlias, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, UnitAttr, UnknownLoc, UnregisteredOp
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, ModuleOp, UnitAttr, UnknownLoc, UnregisteredOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
+from .names import base_name
 from .op_info import OpInfo
+
+Dense: TypeAlias = DenseIntOrFPElementsAttr[Any]
 
 
 class GenericPrinter(Printer):
@@ -25,6 +30,48 @@ class GenericPrinter(Printer):
         escaped = string.replace("\\", "\\\\").replace('"', "\\22")
         text = "".join(c if c >= " " and c.isprintable() else _escape(c) for c in escaped)
         self.print_string(f'"{text}"', indent=0)
+
+    def print_ssa_value(self, value: SSAValue) -> str:
+        name = self._ssa_values.get(value)
+        if name is None:
+            base = base_name(value.name_hint)
+            if base is None:
+                name = self._get_new_valid_name_id()
+            else:
+                count = self.ssa_names.get(base, 0)
+                self.ssa_names[base] = count + 1
+                name = f"{base}_{count}" if count else base
+            self._ssa_values[value] = name
+        self.print_string(f"%{name}")
+        return name
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, DenseIntOrFPElementsAttr) and not self._print_dense(cast(Dense, attribute)):
+            return
+        super().print_attribute(attribute)
+
+    BITS_IN_STRINGS: ClassVar[bool] = True
+    """Whether numbers of `dense` written as bits go into a string: xDSL reads the others as integers."""
+
+    def _print_dense(self, attribute: Dense) -> bool:
+        """Prints a constant of floats that xDSL's way would change; False if it did.
+
+        xDSL takes -0.0 for 0.0 when it looks for a splat, and reads bits (of infinities, say) as an integer.
+        """
+        element = attribute.get_element_type()
+        if not isinstance(element, AnyFloat):
+            return True
+        data, size = attribute.data.data, element.compile_time_size
+        splat = data == data[:size] * (len(data) // size)
+        if splat or len(data) <= 100 * size:
+            values = attribute.get_values()
+            seems_splat = not splat and values.count(values[0]) == len(values)
+            text = "" if not self.BITS_IN_STRINGS else ",".join(map(_digits(element), values[:1] if splat else values))
+            if not seems_splat and "0x" not in text:
+                return True
+        self.print_string(f'dense<"0x{(data[:size] if splat else data).hex().upper()}"> : ')
+        self.print_attribute(attribute.type)
+        return False
 
     def _print_op_properties(self, properties: dict[str, Attribute]) -> None:
         super()._print_op_properties(self.in_order(properties))
@@ -49,8 +96,21 @@ def _escape(character: str) -> str:
     return f"\\{ord(character):02X}" if ord(character) < 0x80 else character
 
 
+def _digits(element: AnyFloat) -> Callable[[object], str]:
+    """How xDSL prints one number of a type."""
+
+    def digits(value: object) -> str:
+        stream = StringIO()
+        Printer(stream).print_float(cast(float, value), element)
+        return stream.getvalue()
+
+    return digits
+
+
 class UniformPrinter(GenericPrinter):
     """Prints the uniform form and the headers; the generic form where an operation does not fit those."""
+
+    BITS_IN_STRINGS = False
 
     def print_module(self, module: ModuleOp) -> None:
         """A whole module; one that says nothing itself is printed without its wrapper."""

@@ -11,6 +11,7 @@ from lark import Token
 from xdsl.ir import Attribute, Block, BlockArgument, OpResult, SSAValue
 
 from .diagnostics import Diagnostic, SourceError, at_location, did_you_mean
+from .names import base_name
 
 _NAME = re.compile(r"%[\w$.-]+(?:#[0-9]+)?")
 _RESULT = re.compile(r"(%[\w$.-]+)(?::([0-9]+))?")
@@ -117,8 +118,8 @@ class Scope:
             raise SourceError([replace(error.diagnostics[0], notes=(note,))])
         self._values[name] = value
         self._defined.append(name)
-        if value is not None and not name[1].isdigit() and SSAValue.is_valid_name(name[1:]):
-            value.name_hint = name[1:]
+        if value is not None and not name[1].isdigit():
+            value.name_hint = base_name(name[1:])
 
     def define_argument(self, token: Token, value: SSAValue | None) -> None:
         """Binds the name of a block argument, written `%x` or, in the header of a loop, `%x =`.
