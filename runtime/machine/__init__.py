@@ -1,0 +1,119 @@
+"""The machine: one decoded program, executed on data, simulated in time, checked for order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.errors import UserError
+from .cases import Cases
+from .data import Counted, DataRun, Loader
+from .decode import decode
+from .errors import MachineError
+from .options import Interleaving, MachineOptions
+from .order import OrderCheck
+from .program import Instruction, Kernel, Program
+from .reach import error_of
+from .result import Array, KernelResult, MachineResult, MemoryResult
+from .time import KernelSimulation, KernelTime
+from .weights import weights_in
+
+__all__ = [
+    "Array", "Interleaving", "KernelResult", "MachineError", "MachineOptions", "MachineResult", "MemoryResult",
+    "analyze", "check_order", "run",
+]  # fmt: skip
+
+
+def run(
+    module: ModuleOp,
+    inputs: Sequence[Array],
+    options: MachineOptions | None = None,
+    loader: Loader | None = None,
+) -> MachineResult:
+    """Executes a hardware-level module on `inputs`, one array for each input buffer.
+
+    `loader(file, key)` reads weights, by default from safetensors files in `options.weights_dir`. Raises MachineError
+    for everything a machine may not do (module docs), UserError for inputs that do not fit.
+    """
+    machine = _Machine(module)
+    options = options or MachineOptions()
+    if options.order:
+        machine.check_order()
+    times = machine.times()
+    data = DataRun(machine.program, machine.cases, options)
+    data.fill(inputs, loader or weights_in(options.weights_dir))
+    counted = [data.launch(launch) for launch in machine.program.launches]
+    return machine.result(times, counted, data.outputs())
+
+
+def analyze(module: ModuleOp) -> MachineResult:
+    """Traffic and cycles without data: the result of `run` with no outputs. Addresses are not checked."""
+    machine = _Machine(module)
+    times = machine.times()
+    counted = [Counted(time.links, time.instructions) for time in times]
+    return machine.result(times, counted, [])
+
+
+def check_order(module: ModuleOp) -> None:
+    """Raises MachineError for the first race, naming both instructions, for a deadlock and for left-over signals."""
+    _Machine(module).check_order()
+
+
+class _Machine:
+    """A decoded program and what its three consumers share."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.program: Program = decode(module)
+        kernels = dict.fromkeys(launch.kernel for launch in self.program.launches)
+        self.cases = {
+            step: _cases(step, self.program)
+            for kernel in kernels
+            for step in kernel.steps()
+            if isinstance(step, Instruction)
+        }
+
+    def check_order(self) -> None:
+        check = OrderCheck(self.program.target, self.cases)
+        for launch in self.program.launches:
+            check.check(launch)
+
+    def times(self) -> list[KernelTime]:
+        """One entry per launch."""
+        known: dict[Kernel, KernelTime] = {}
+        for launch in self.program.launches:
+            kernel = launch.kernel
+            if kernel not in known:
+                known[kernel] = KernelSimulation(kernel, self.program.target, self.cases).run()
+        return [known[launch.kernel] for launch in self.program.launches]
+
+    def result(self, times: Sequence[KernelTime], counted: Sequence[Counted], outputs: list[Array]) -> MachineResult:
+        target, program = self.program.target, self.program
+        kernels: list[KernelResult] = []
+        links: Counter[str] = Counter()
+        busy: Counter[str] = Counter()
+        for launch, time, count in zip(program.launches, times, counted, strict=True):
+            read, written = _off_chip(count.links, target.offchip)
+            links.update(count.links)
+            busy.update(time.busy)
+            kernels.append(
+                KernelResult(
+                    launch.kernel.name, read, written, dict(count.links), time.cycles, time.busy, count.instructions
+                )
+            )
+        memory = {n: MemoryResult(program.peaks.get(n, 0), m.bytes) for n, m in target.memories.items()}
+        cycles = sum(kernel.cycles for kernel in kernels)
+        return MachineResult(outputs, dict(links), kernels, cycles, dict(busy), memory)
+
+
+def _cases(step: Instruction, program: Program) -> Cases:
+    try:
+        return Cases(step, program.target)
+    except UserError as error:
+        raise error_of(step, error) from None
+
+
+def _off_chip(links: Mapping[str, int], offchip: str) -> tuple[int, int]:
+    read = sum(n for link, n in links.items() if link.split("->")[0] == offchip)
+    return read, sum(n for link, n in links.items() if link.split("->")[1] == offchip)

@@ -1,0 +1,166 @@
+"""What one instruction does on one active region: bytes it reaches, cycles, traffic. Computed once per region.
+
+Cycles come from dialects/cost.py, bytes of transfers from dialects/transfer.py; nothing here has a formula of its own
+except which numbers go in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from ...dialects import cost, hardware
+from ...dialects.dtypes import by_name, common_compute_type, type_name
+from ...dialects.errors import UserError
+from ...dialects.target_model import Target
+from ...dialects.tile import is_position
+from .access import Access, Region, access
+from .affine import Counters
+from .moves import move_region
+from .program import Instruction, View
+from .reach import error_of
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An instruction on one region.
+
+    region     [low, high) per axis
+    accesses   per view, None where nothing of it is touched
+    whole      the whole extent of the output, to poison before writing; None unless `fresh`
+    empty      the instruction does nothing (but poison)
+    cycles     its engine is occupied; port_cycles of them, from the start, the off-chip port too
+    latency    cycles from then until it has completed
+    link       name of the link and bytes counted on it; None for everything but transfers
+    """
+
+    region: Region
+    accesses: tuple[Access | None, ...]
+    whole: Access | None
+    empty: bool
+    cycles: int = 0
+    port_cycles: int = 0
+    latency: int = 0
+    link: tuple[str, int] | None = None
+    offchip: bool = False
+
+
+Key: TypeAlias = tuple[tuple[int, int], ...]
+
+
+class Cases:
+    """The cases of one instruction; those without bounds have one."""
+
+    def __init__(self, step: Instruction, target: Target) -> None:
+        self.step, self.target = step, target
+        self.known: dict[Key, Case] = {}
+        self.only: Case | None = None if step.depends else self._case(step.region(()), ())
+
+    def at(self, counters: Counters) -> Case:
+        """The case of an iteration. Raises MachineError where the target cannot do it."""
+        if self.only is not None:
+            return self.only
+        region = self.step.region(counters)
+        case = self.known.get(region)
+        if case is None:
+            case = self.known[region] = self._case(region, counters)
+        return case
+
+    def _case(self, region: Region, counters: Counters) -> Case:
+        step = self.step
+        whole = None
+        if step.fresh and prod(step.output.shape):
+            whole = access(step.output.layout, tuple((0, extent) for extent in step.output.shape))
+        empty = _nothing(step, region)
+        accesses = tuple(_access(view, axes, region) for view, axes in zip(step.views, step.axes, strict=True))
+        if empty:
+            return Case(region, (None,) * len(step.views), whole, True)
+        try:
+            if isinstance(step.op, hardware.DmaOp):
+                return self._transfer(region, accesses, whole)
+            return Case(region, accesses, whole, False, cycles(step, region, self.target))
+        except UserError as error:
+            found = error_of(step, error)
+            raise (step.error(counters, error.message) if error.location is None else found) from None
+
+    def _transfer(self, region: Region, accesses: tuple[Access | None, ...], whole: Access | None) -> Case:
+        source, destination = self.step.views
+        move = self.target.move(source.memory, destination.memory)
+        assert move is not None  # reach.py has looked
+        moved = move_region(self.target, move, source.layout, destination.layout, region)
+        if moved.dims > self.target.max_dma_dims:
+            raise UserError(
+                f"the transfer needs {moved.dims} dimensions, a descriptor of target '{self.target.name}' has "
+                f"{self.target.max_dma_dims}"
+            )
+        offchip = cost.is_offchip(self.target, move)
+        port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target)) if offchip else 0
+        return Case(
+            region,
+            accesses,
+            whole,
+            False,
+            moved.cycles(self.target),
+            port,
+            cost.dma_latency(self.target, move),
+            (f"{source.memory}->{destination.memory}", moved.link_bytes),
+            offchip,
+        )
+
+
+def _nothing(step: Instruction, region: Region) -> bool:
+    """Whether no element is written or combined."""
+    out = [axis for axis in step.axes[-1] if axis >= 0]
+    if isinstance(step.op, hardware.MatmulOp) and step.op.overwrite is None and step.op.init is None:
+        return any(low >= high for low, high in region)
+    if isinstance(step.op, hardware.MatmulOp | hardware.ReduceOp):
+        return any(region[axis][0] >= region[axis][1] for axis in out)
+    return any(low >= high for low, high in region)
+
+
+def _access(view: View, axes: tuple[int, ...], region: Region) -> Access | None:
+    part = tuple((0, 1) if axis < 0 else region[axis] for axis in axes)
+    return access(view.layout, part) if all(low < high for low, high in part) else None
+
+
+def _size(region: Region, axes: tuple[int, ...]) -> int:
+    return prod(region[axis][1] - region[axis][0] for axis in axes if axis >= 0)
+
+
+def cycles(step: Instruction, region: Region, target: Target) -> int:
+    """Cycles that an instruction other than a transfer occupies its engine."""
+    views, out = step.views, step.output
+    match step.op:
+        case hardware.MatmulOp():
+            left, right, result = (set(axes) for axes in step.axes)
+
+            def extent(axes: set[int]) -> int:
+                return _size(region, tuple(axes))
+
+            m, k, n = extent(left - right), extent(left & right - result), extent(right - left)
+            batch = extent(left & right & result)
+            lhs, rhs = views[0].element.name, views[1].element.name
+            return batch * cost.matmul_cycles(target, m, k, n, lhs, rhs, step.engine)
+        case hardware.VectorOp():
+            kinds = [view.element.attribute for view in views[:-1]]
+            for slot in step.op.immediates or ():
+                if not is_position(slot):
+                    kinds.append(getattr(slot, "type"))  # noqa: B009
+            compute = type_name(common_compute_type(kinds or [out.element.attribute]))
+            widest = max(view.element.bytes for view in views)
+            return cost.vector_cycles(
+                target, step.op.fn.data, _size(region, step.axes[-1]), widest, compute, step.engine
+            )
+        case hardware.ReduceOp():
+            source = views[0]
+            reduced = {d for d, axis in enumerate(step.axes[-1]) if axis < 0}
+            last = max((d for d, extent in enumerate(source.shape) if extent > 1), default=len(source.shape) - 1)
+            compute = by_name(source.element.accumulator).name
+            return cost.reduce_cycles(
+                target, step.op.monoid.data, _size(region, step.axes[0]), source.element.bytes, compute,
+                last in reduced, step.engine,
+            )  # fmt: skip
+        case _:
+            elements = _size(region, step.axes[-1])
+            return cost.fill_cycles(target, step.engine, out.memory, elements, out.element.bytes, out.element.compute)

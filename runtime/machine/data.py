@@ -1,0 +1,214 @@
+"""Executes a decoded program on bytes, checks every access and counts traffic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+
+from ...dialects import hardware
+from ...dialects.dtypes import convert, dense_array
+from ...dialects.errors import UserError
+from . import compute
+from .access import Access, access
+from .affine import Counters
+from .cases import Case, Cases
+from .errors import MachineError
+from .memory import MemoryBytes
+from .options import MachineOptions
+from .program import EventStep, External, Instruction, Kernel, Launch, Program, View
+from .queues import interleaved
+
+Array: TypeAlias = npt.NDArray[Any]
+Loader: TypeAlias = Callable[[str, str], Array]
+
+
+@dataclass
+class Counted:
+    """What one launch moved and how many instructions it executed."""
+
+    links: Counter[str] = field(default_factory=Counter[str])
+    instructions: int = 0
+
+
+class DataRun:
+    """The memories of one run. `cases` are shared with the time simulation."""
+
+    def __init__(self, program: Program, cases: dict[Instruction, Cases], options: MachineOptions) -> None:
+        self.program, self.cases, self.options = program, cases, options
+        self.target = program.target
+        try:
+            self.memories = {name: MemoryBytes(size, options.poison) for name, size in sorted(program.peaks.items())}
+        except (MemoryError, ValueError):
+            raise MachineError(
+                f"this computer cannot hold the memories of the program ({program.peaks} bytes)"
+            ) from None
+
+    # --- inputs and outputs ---------------------------------------------------------------------------------------
+
+    def fill(self, inputs: Sequence[Array], loader: Loader | None) -> None:
+        """Puts inputs, constants and weights into off-chip memory. Raises UserError for those that do not fit."""
+        wanted = self.program.role("input")
+        if len(wanted) != len(inputs):
+            raise UserError(f"the program takes {len(wanted)} inputs, got {len(inputs)}")
+        for number, (external, value) in enumerate(zip(wanted, inputs, strict=True)):
+            self._put(external, np.asarray(value), f"input {number}")
+        for external in self.program.role("constant"):
+            value = external.op.value
+            if not isinstance(value, DenseIntOrFPElementsAttr):
+                raise UserError(f"the value of constant {external.name} is not dense", external.op.location)
+            self._put(external, dense_array(cast(DenseIntOrFPElementsAttr[Any], value)), f"constant {external.name}")
+        for external in self.program.role("weight"):
+            assert external.op.key is not None and external.op.file is not None
+            if loader is None:
+                raise UserError(f"weight {external.name} cannot be read: no loader", external.op.location)
+            stored = loader(external.op.file.data, external.op.key.data)
+            self._put(external, stored, f"weight '{external.op.key.data}'")
+
+    def _put(self, external: External, value: Array, what: str) -> None:
+        if value.size != np.prod(external.shape, dtype=np.int64) or (
+            external.op.role.data != "constant" and value.shape != external.shape
+        ):
+            raise UserError(
+                f"{what} has shape {list(value.shape)}, the program has {list(external.shape)}", external.op.location
+            )
+        memory, whole = self.memories[self.target.offchip], _whole(external)
+        stored = convert(value, external.element).reshape(external.shape)
+        whole.write(memory.data, external.offset, external.element.numpy, stored)
+        memory.define(whole, external.offset, external.element.bytes)
+
+    def outputs(self) -> list[Array]:
+        """The outputs in order. Raises MachineError where an element was never written."""
+        memory, found = self.memories.get(self.target.offchip), list[Array]()
+        for number, external in enumerate(self.program.role("output")):
+            assert memory is not None
+            whole = _whole(external)
+            position = memory.first_poison(whole, external.offset, external.element.bytes)
+            if position is not None:
+                raise MachineError(
+                    f"output {number} ({external.name}) is poison at {list(position)}: nothing was written there",
+                    external.op.location,
+                )
+            found.append(whole.read(memory.data, external.offset, external.element.numpy).copy())
+        return found
+
+    # --- execution ------------------------------------------------------------------------------------------------
+
+    def launch(self, launch: Launch) -> Counted:
+        """Runs one kernel. On-chip memories start as poison."""
+        for name, memory in self.memories.items():
+            if name != self.target.offchip:
+                memory.forget()
+        counted = Counted()
+        kernel, bases = launch.kernel, launch.bases
+        for step, counters in interleaved(kernel, self.target, self.options):
+            if isinstance(step, EventStep):
+                continue
+            case = self.cases[step].at(counters)
+            self._execute(kernel, bases, step, case, counters)
+            counted.instructions += 1
+            if case.link is not None:
+                counted.links[case.link[0]] += case.link[1]
+        return counted
+
+    def _execute(self, kernel: Kernel, bases: Sequence[int], step: Instruction, case: Case, counters: Counters) -> None:
+        places = [bases[view.buffer] + view.offset.at(counters) for view in step.views]
+        if not case.empty:
+            for view, place, part in zip(step.views, places, case.accesses, strict=True):
+                if part is not None:
+                    self._check_place(kernel, bases, step, view, place, part, counters)
+        if case.whole is not None:
+            self._check_place(kernel, bases, step, step.output, places[-1], case.whole, counters)
+        value = None if case.empty else self._value(step, case, places, counters)
+        memory, out, place = self.memories[step.output.memory], step.output, places[-1]
+        if case.whole is not None:
+            memory.poison(case.whole, place, out.element.bytes)
+        part = case.accesses[-1]
+        if part is None:
+            return
+        if value is None:
+            memory.poison(part, place, out.element.bytes)
+            return
+        part.write(memory.data, place, out.element.numpy, value)
+        memory.define(part, place, out.element.bytes)
+
+    def _value(self, step: Instruction, case: Case, places: Sequence[int], counters: Counters) -> Array | None:
+        """What is written to the active region of the output, None where it becomes poison."""
+        try:
+            match step.op:
+                case hardware.DmaOp():
+                    return compute.copied(step, self._read(step, case, 0, places, counters))
+                case hardware.MatmulOp():
+                    return self._product(step, step.op, case, places, counters)
+                case hardware.VectorOp():
+                    inputs = [self._read(step, case, n, places, counters) for n in range(len(step.views) - 1)]
+                    return compute.vector(step, step.op, inputs)
+                case hardware.ReduceOp():
+                    if case.accesses[0] is None:
+                        return None  # nothing is combined
+                    return compute.reduce(step, step.op, self._read(step, case, 0, places, counters))
+                case hardware.FillOp():
+                    return compute.filled(step, step.op)
+                case _:
+                    return compute.iota(step, counters, case.region)
+        except UserError as error:
+            raise error if error.location is not None else step.error(counters, error.message) from None
+
+    def _product(
+        self, step: Instruction, op: hardware.MatmulOp, case: Case, places: Sequence[int], counters: Counters
+    ) -> Array:
+        starts = op.overwrite is not None or (step.init is not None and not any(step.init.at(counters)))
+        before = None if starts else self._read(step, case, 2, places, counters)
+        if case.accesses[0] is None or case.accesses[1] is None:  # no valid element of k
+            return np.zeros((), step.output.element.numpy) if before is None else before
+        lhs, rhs = (self._read(step, case, n, places, counters) for n in (0, 1))
+        return compute.product(step, op, lhs, rhs, before)
+
+    def _read(self, step: Instruction, case: Case, number: int, places: Sequence[int], counters: Counters) -> Array:
+        view, part, place = step.views[number], case.accesses[number], places[number]
+        assert part is not None
+        memory = self.memories[view.memory]
+        position = memory.first_poison(part, place, view.element.bytes)
+        if position is not None:
+            lows = [0 if axis < 0 else case.region[axis][0] for axis in step.axes[number]]
+            where = [low + i for low, i in zip(lows, position, strict=True)]
+            byte = place + view.layout.address(where)
+            raise step.error(counters, f"reads poison: element {where} of {view.name}, byte {byte} of '{view.memory}'")
+        return part.read(memory.data, place, view.element.numpy)
+
+    def _check_place(
+        self,
+        kernel: Kernel,
+        bases: Sequence[int],
+        step: Instruction,
+        view: View,
+        place: int,
+        part: Access,
+        counters: Counters,
+    ) -> None:
+        """Bounds of buffer and memory, and alignment (off chip, where transfers take any address, of buffers only)."""
+        first, size = bases[view.buffer], kernel.buffers[view.buffer].size
+        if place + part.low < first or place + part.high > first + size:
+            raise step.error(
+                counters,
+                f"touches bytes [{place + part.low - first}, {place + part.high - first}) of {view.name}, "
+                f"which has {size} (from byte {first} of '{view.memory}')",
+                ("the buffer", kernel.buffers[view.buffer].location),
+            )
+        memory = self.target.memories[view.memory]
+        if not memory.offchip and place % memory.align:
+            raise step.error(
+                counters,
+                f"its operand {view.name} starts at byte {place} of '{view.memory}', not aligned to {memory.align}",
+            )
+        if place + part.offset < 0 or place + part.end > self.memories[view.memory].size:
+            raise step.error(counters, f"its blocks of {view.name} leave memory '{view.memory}'")
+
+
+def _whole(external: External) -> Access:
+    return access(external.layout, tuple((0, extent) for extent in external.shape))

@@ -1,0 +1,196 @@
+"""Happens-before on bytes: two engines that touch a common byte, one writing, must be ordered by events.
+
+Every engine numbers its instructions; its clock says up to which number of every engine it has waited. The regions that
+views touch are numbered as they come; each remembers, per engine, its last read and its last write. An access is
+ordered after all earlier ones if its engine's clock has reached the last of each other engine in every region that
+shares a byte with it: an engine's earlier accesses are before its last. No byte is approximated.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects import hardware
+from ...dialects.target_model import Target
+from .access import Region, Runs, byte_runs, runs_meet
+from .affine import Counters
+from .cases import Cases
+from .program import EventKey, EventStep, Instruction, Kernel, Launch, View
+from .queues import in_program_order
+
+Shape: TypeAlias = tuple[int, Region]
+"""A layout (by its number) and a region of it."""
+Last: TypeAlias = "tuple[int, Instruction, tuple[int, ...]]"
+"""Number in its engine, instruction and counters of an access."""
+
+
+@dataclass(eq=False)
+class _Place:
+    """A region of bytes: `meets` are the places that share a byte with it, itself among them."""
+
+    low: int
+    high: int
+    base: int
+    runs: Runs
+    meets: list[_Place] = field(default_factory=list["_Place"])
+    reads: dict[int, Last] = field(default_factory=dict[int, Last])
+    writes: dict[int, Last] = field(default_factory=dict[int, Last])
+
+
+class _Space:
+    """All places of one memory."""
+
+    def __init__(self) -> None:
+        self.places: list[_Place] = []
+        self.bounds: npt.NDArray[np.int64] = np.empty((64, 2), np.int64)
+
+    def add(self, base: int, runs: Runs) -> _Place:
+        place = _Place(base + int(runs[0][0]), base + int(runs[1][-1]), base, runs)
+        count = len(self.places)
+        near = (self.bounds[:count, 0] < place.high) & (self.bounds[:count, 1] > place.low)
+        for number in np.flatnonzero(near):
+            other = self.places[number]
+            if runs_meet(runs, other.runs, other.base - base):
+                place.meets.append(other)
+                other.meets.append(place)
+        place.meets.append(place)
+        if count == len(self.bounds):
+            self.bounds = np.concatenate([self.bounds, np.empty_like(self.bounds)])
+        self.bounds[count] = place.low, place.high
+        self.places.append(place)
+        return place
+
+
+class OrderCheck:
+    """Checks the launches of a program; a kernel is walked once per arrangement of what it shares off chip."""
+
+    def __init__(self, target: Target, cases: dict[Instruction, Cases]) -> None:
+        self.target, self.cases = target, cases
+        self.checked: set[tuple[Kernel, tuple[int, ...]]] = set()
+
+    def check(self, launch: Launch) -> None:
+        """Raises MachineError for the first race, and for events that deadlock or are left over."""
+        kernel = launch.kernel
+        shared = _shared_arguments(launch)
+        key = (kernel, tuple(launch.bases[number] for number in sorted(shared)))
+        if key not in self.checked:
+            _KernelOrder(launch, self.cases, shared).run()
+            self.checked.add(key)
+
+
+def _shared_arguments(launch: Launch) -> set[int]:
+    """Arguments whose bytes one engine writes and another touches. Arguments that overlap count as one."""
+    kernel, bases = launch.kernel, launch.bases
+    spans = sorted((bases[n], bases[n] + kernel.buffers[n].size, n) for n in range(kernel.arguments))
+    group: dict[int, int] = {}
+    end, current = -1, -1
+    for low, high, number in spans:
+        current = current if low < end else number
+        end = max(end, high)
+        group[number] = current
+    users: dict[int, set[str]] = {}
+    written: set[int] = set()
+    for step in kernel.steps():
+        if isinstance(step, Instruction):
+            for position, view in enumerate(step.views):
+                if view.buffer in group:
+                    users.setdefault(group[view.buffer], set()).add(step.engine)
+                    if position == len(step.views) - 1:
+                        written.add(group[view.buffer])
+    return {n for n, g in group.items() if g in written and len(users[g]) > 1}
+
+
+class _KernelOrder:
+    def __init__(self, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
+        self.kernel, self.bases, self.cases = launch.kernel, launch.bases, cases
+        self.ignored = set(range(launch.kernel.arguments)) - shared
+        self.ranks = {engine: rank for rank, engine in enumerate(self.kernel.engines)}
+        self.clocks = [[0] * len(self.ranks) for _ in self.ranks]
+        self.signals: dict[EventKey, deque[list[int]]] = {}
+        self.spaces: dict[str, _Space] = {}
+        self.places: dict[tuple[View, bool, Region | None, int], _Place | None] = {}
+
+    def run(self) -> None:
+        for step, counters in in_program_order(self.kernel):
+            if isinstance(step, EventStep):
+                self.event(step)
+            else:
+                self.instruction(step, counters)
+
+    def event(self, step: EventStep) -> None:
+        clock, queue = self.clocks[self.ranks[step.engine]], self.signals.setdefault(step.event, deque())
+        if step.signals:
+            queue.extend([clock.copy()] * step.times)
+            return
+        given: list[int] = clock
+        for _ in range(step.times):
+            given = queue.popleft()
+        for rank, time in enumerate(given):
+            if time > clock[rank]:
+                clock[rank] = time
+
+    def instruction(self, step: Instruction, counters: Counters) -> None:
+        rank = self.ranks[step.engine]
+        clock = self.clocks[rank]
+        clock[rank] += 1
+        last: Last | None = None
+        cases = self.cases[step]
+        region = None if cases.only is not None else cases.at(counters).region
+        output = len(step.views) - 1
+        for number, view in enumerate(step.views):
+            if view.buffer in self.ignored:
+                continue
+            writes = number == output
+            base = self.bases[view.buffer] + view.offset.at(counters)
+            key = (view, writes, region, base)
+            place = self.places.get(key)
+            if place is None:
+                if key in self.places:
+                    continue
+                place = self.places[key] = self.place(step, number, base, counters)
+                if place is None:
+                    continue
+            if last is None:
+                last = (clock[rank], step, tuple(counters))
+            for other in place.meets:
+                self.compare(other.writes, rank, clock, last, view, "writes", "writes" if writes else "reads")
+                if writes:
+                    self.compare(other.reads, rank, clock, last, view, "reads", "writes")
+            if writes:
+                place.writes[rank] = last
+                if isinstance(step.op, hardware.MatmulOp):
+                    place.reads[rank] = last
+            else:
+                place.reads[rank] = last
+
+    def place(self, step: Instruction, number: int, base: int, counters: Counters) -> _Place | None:
+        """The bytes of a view: its active region, or all of it where it is written afresh. None for no bytes."""
+        view = step.views[number]
+        if number == len(step.views) - 1 and step.fresh:
+            part: Region = tuple((0, extent) for extent in view.shape)
+        else:
+            case = self.cases[step].at(counters)
+            if case.accesses[number] is None:
+                return None
+            part = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
+        if any(low >= high for low, high in part):
+            return None
+        return self.spaces.setdefault(view.memory, _Space()).add(base, byte_runs(view.layout, part))
+
+    def compare(
+        self, others: dict[int, Last], rank: int, clock: Sequence[int], last: Last, view: View, did: str, does: str
+    ) -> None:
+        for engine, (time, step, counters) in others.items():
+            if engine != rank and time > clock[engine]:
+                raise last[1].error(
+                    last[2],
+                    f"race: it {does} {view.name} in '{view.memory}' while {step.place(counters)} {did} bytes of it, "
+                    f"and nothing orders them",
+                    ("the other instruction", step.op.location),
+                )

@@ -1,0 +1,157 @@
+"""When everything happens: engines in order, events, one off-chip port, latencies. Needs no data.
+
+An engine runs ahead until it must wait for a signal that has not been given, or wants the off-chip port. The port
+serves one transfer at a time, in order of arrival, engines in the order of the target file where two arrive together.
+No engine that still waits can arrive earlier than those that have arrived, so the earliest of them is always the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...dialects.target_model import Target
+from .affine import Counters
+from .cases import Case, Cases
+from .errors import MachineError
+from .program import EventKey, EventStep, Instruction, Kernel
+from .queues import engine_part, walk
+
+
+@dataclass
+class KernelTime:
+    """Cycles from the end of the kernel before to the end of this one, and those each engine was occupied."""
+
+    cycles: int
+    busy: dict[str, int]
+    links: Counter[str]
+    instructions: int
+
+
+@dataclass(eq=False)
+class _Engine:
+    """free: when its queue can go on; done: when all it has issued has completed; blocked: the wait it stands at."""
+
+    name: str
+    rank: int
+    steps: Iterator[Instruction | EventStep]
+    counters: list[int]
+    free: int
+    done: int
+    busy: int = 0
+    blocked: EventStep | None = None
+    parked: Case | None = None
+
+
+@dataclass
+class _Events:
+    """Times of signals that nothing has waited for yet, and which engine waits."""
+
+    times: dict[EventKey, deque[int]] = field(default_factory=dict[EventKey, "deque[int]"])
+    waiting: dict[EventKey, _Engine] = field(default_factory=dict[EventKey, _Engine])
+
+
+class KernelSimulation:
+    """One run of one kernel. It does not depend on addresses, so that every launch of a kernel takes as long."""
+
+    def __init__(self, kernel: Kernel, target: Target, cases: dict[Instruction, Cases]) -> None:
+        self.kernel, self.target, self.cases = kernel, target, cases
+        self.events = _Events()
+        self.engines: list[_Engine] = []
+        self.port_free = 0
+        self.links: Counter[str] = Counter()
+        self.instructions = 0
+
+    def run(self) -> KernelTime:
+        """Raises MachineError for a deadlock and for signals that nothing waits for."""
+        start = self.target.launch_cycles
+        self.port_free = start
+        for rank, name in enumerate(n for n in self.target.engines if n in self.kernel.engines):
+            counters = [0] * self.kernel.depth
+            steps = walk(engine_part(self.kernel.body, name), counters)
+            self.engines.append(_Engine(name, rank, steps, counters, start, start))
+        runnable = list(self.engines)
+        parked: list[_Engine] = []
+        while runnable or parked:
+            while runnable:
+                engine = runnable.pop()
+                self._advance(engine, runnable)
+                if engine.parked is not None:
+                    parked.append(engine)
+            if parked:
+                first = min(parked, key=lambda e: (e.free, e.rank))
+                parked.remove(first)
+                self._transfer(first)
+                runnable.append(first)
+        self._check_end()
+        end = max((engine.done for engine in self.engines), default=start)
+        return KernelTime(end, {e.name: e.busy for e in self.engines if e.busy}, self.links, self.instructions)
+
+    def _advance(self, engine: _Engine, runnable: list[_Engine]) -> None:
+        """Goes on until the engine waits, wants the port, or is through."""
+        if engine.blocked is not None:
+            step, engine.blocked = engine.blocked, None
+            if not self._wait(engine, step):
+                return
+        counters: Counters = engine.counters
+        cases, events = self.cases, self.events
+        for step in engine.steps:
+            if isinstance(step, EventStep):
+                if not step.signals:
+                    if not self._wait(engine, step):
+                        return
+                    continue
+                times = events.times.setdefault(step.event, deque())
+                times.extend([engine.done] * step.times)
+                waiter = events.waiting.get(step.event)
+                if waiter is not None and waiter.blocked is not None and len(times) >= waiter.blocked.times:
+                    del events.waiting[step.event]
+                    runnable.append(waiter)
+                continue
+            case = cases[step].at(counters)
+            self.instructions += 1
+            if case.link is not None:
+                self.links[case.link[0]] += case.link[1]
+                if case.offchip:
+                    engine.parked = case
+                    return
+            engine.busy += case.cycles
+            engine.free += case.cycles
+            if engine.free > engine.done:
+                engine.done = engine.free
+
+    def _wait(self, engine: _Engine, step: EventStep) -> bool:
+        """Passes a wait whose signals have been given, or blocks the engine at it."""
+        times = self.events.times.get(step.event)
+        if times is None or len(times) < step.times:
+            engine.blocked = step
+            self.events.waiting[step.event] = engine
+            return False
+        time = 0
+        for _ in range(step.times):
+            time = times.popleft()  # an engine's signals come in order: the last is the latest
+        engine.free = max(engine.free, time)
+        engine.done = max(engine.done, engine.free)
+        return True
+
+    def _transfer(self, engine: _Engine) -> None:
+        case, engine.parked = engine.parked, None
+        assert case is not None
+        start = max(engine.free, self.port_free)
+        self.port_free = start + case.port_cycles
+        engine.busy += case.cycles
+        engine.free = start + case.cycles
+        engine.done = max(engine.done, engine.free + case.latency)
+
+    def _check_end(self) -> None:
+        blocked = [engine for engine in self.engines if engine.blocked is not None]
+        if blocked:
+            step = blocked[0].blocked
+            assert step is not None
+            raise step.error(blocked[0].counters, f"deadlock: {step.event_name} is never signalled enough")
+        for event, times in self.events.times.items():
+            if times:
+                step = next(s for s in self.kernel.steps() if isinstance(s, EventStep) and s.event == event)
+                left = f"ends with {len(times)} signals that nothing waited for"
+                raise MachineError(f"{step.event_name}: kernel @{self.kernel.name} {left}", step.op.location)
