@@ -160,7 +160,8 @@ class AttributeReader:
         if isinstance(attribute, ArrayAttr):
             members = cast(ArrayAttr[Attribute], attribute).data
             bound = [self._bind(member) for member in members]
-            return ArrayAttr(bound) if any(a is not b for a, b in zip(bound, members, strict=True)) else attribute
+            changed = any(a is not b for a, b in zip(bound, members, strict=True))
+            return ArrayAttr(bound) if changed else cast(Attribute, attribute)
         if not isinstance(attribute, ParametrizedAttribute):
             return attribute
         old = attribute.parameters
@@ -252,7 +253,8 @@ class AttributeReader:
         text = token.value
         try:
             if isinstance(type_, IntegerType | IndexType) and token.type == "INT":
-                return IntegerAttr(int(text, 0) if "x" in text or "X" in text else int(text), type_)
+                value = int(text, 0) if "x" in text or "X" in text else int(text)
+                return IntegerAttr(value, cast(IntegerType, type_))
             if isinstance(type_, AnyFloat):
                 if "x" in text or "X" in text:
                     raw = int(text, 16).to_bytes(type_.compile_time_size, "little")

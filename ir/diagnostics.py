@@ -12,7 +12,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute
@@ -105,10 +105,9 @@ def file_locations(location: Attribute | None) -> Iterator[FileLineColLoc]:
         case FileLineColLoc():
             yield location
         case FusedLoc():
-            if isinstance(location.locations, ArrayAttr):
-                members: ArrayAttr[Attribute] = location.locations
-                for member in members:
-                    yield from file_locations(member)
+            # An array of locations, says its constraint.
+            for member in cast(ArrayAttr[Attribute], location.locations):
+                yield from file_locations(member)
         case NameLoc():
             yield from file_locations(location.location)
         case CallSiteLoc():

@@ -110,8 +110,12 @@ def _member_attributes(op: Operation, name: str, count: int) -> Sequence[Mapping
     if attribute is None:
         return [{}] * count
     members = cast("ArrayAttr[Attribute]", attribute).data if isinstance(attribute, ArrayAttr) else ()
-    result = [member.data for member in members if isinstance(member, DictionaryAttr)]
-    return result if len(result) == len(members) == count and any(result) else None
+    result: list[Mapping[str, Attribute]] = []
+    for member in members:
+        if isinstance(member, DictionaryAttr):
+            result.append(member.data)
+    fits = len(result) == len(members) == count and any(result)
+    return result if fits else None
 
 
 def _params(
@@ -194,7 +198,7 @@ def _segments(op: Operation, count: int) -> list[Sequence[SSAValue]] | None:
     sizes = op.properties.get(SEGMENTS)
     if not isinstance(sizes, DenseArrayBase):
         return None
-    values = [int(size) for size in cast("tuple[int, ...]", sizes.get_values())]
+    values = [int(size) for size in sizes.get_values()]
     if len(values) != count or sum(values) != len(op.operands):
         return None
     starts = [sum(values[:index]) for index in range(count)]

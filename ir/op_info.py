@@ -41,13 +41,13 @@ class OpInfo:
 
     @staticmethod
     @cache
-    def of(cls: type[Operation]) -> OpInfo:
-        isolated = cls.has_trait(IsolatedFromAbove)
-        infers = cast("type[InfersTypes]", cls) if hasattr(cls, "infer_types") else None
-        checks = cast("type[InfersTypes]", cls) if hasattr(cls, "check_types") else None
-        if not issubclass(cls, IRDLOperation) or issubclass(cls, UnregisteredOp):
-            return OpInfo(cls, (), (), isolated, True, infers, checks)
-        definition = cls.get_irdl_definition()
+    def of(op_class: type[Operation]) -> OpInfo:
+        isolated = op_class.has_trait(IsolatedFromAbove)
+        infers = cast("type[InfersTypes]", op_class) if hasattr(op_class, "infer_types") else None
+        checks = cast("type[InfersTypes]", op_class) if hasattr(op_class, "check_types") else None
+        if not issubclass(op_class, IRDLOperation) or issubclass(op_class, UnregisteredOp):
+            return OpInfo(op_class, (), (), isolated, True, infers, checks)
+        definition = op_class.get_irdl_definition()
         segments = [
             option.attribute_name
             for option in definition.options
@@ -55,4 +55,4 @@ class OpInfo:
         ]
         names = tuple(dict.fromkeys([*segments, *definition.properties]))
         operands = tuple(name for name, _ in definition.operands)
-        return OpInfo(cls, names, operands, isolated, bool(definition.results), infers, checks)
+        return OpInfo(op_class, names, operands, isolated, bool(definition.results), infers, checks)

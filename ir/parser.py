@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -48,7 +48,7 @@ _BRACKET_STEP = {"{": 1, "}": -1, "[": 1, "]": -1, "(": 1, ")": -1}
 
 
 @contextmanager
-def garbage_collection_paused() -> Iterator[None]:
+def garbage_collection_paused() -> Generator[None]:
     """Reading creates many objects and frees few: collecting meanwhile costs about as much as the reading itself."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -198,7 +198,7 @@ class _TreeBuilder(Transformer[Token, Any]):
 
 @cache
 def _lark() -> Lark:
-    grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = files("tilewright.ir").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer="contextual", maybe_placeholders=True, transformer=_TreeBuilder())
 
 
@@ -208,7 +208,8 @@ def parse_syntax(text: str, file: str) -> list[OpNode | AliasNode]:
     Raises SourceError with one diagnostic for the first syntax error, or for nesting beyond the limits.
     """
     try:
-        nodes: list[OpNode | AliasNode] = _lark().parse(text)  # pyright: ignore[reportAssignmentType]
+        # With a transformer, lark returns what the start rule made, whatever its annotation says.
+        nodes = cast("list[OpNode | AliasNode]", _lark().parse(text))  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
         raise SourceError([_explain(error, text, file)]) from None
     _check_nesting(text, file)
@@ -278,13 +279,13 @@ def _explain(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
     found = repr(text[offset]) if offset < len(text) else "end of the text"
     if isinstance(error, UnexpectedToken):
         expected = error.accepts or error.expected
-        if error.token.type == "$END":
+        token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
+        if token.type == "$END":
             # lark places the end at the last token; the error is behind it.
             offset, found = len(text.rstrip()), "end of the text"
             if not offset:
                 return Diagnostic("error", "the text contains no operation", file, 1, 1)
         else:
-            token = str(error.token)
             length = len(token.split("\n")[0])
             found = f"'{token if len(token) <= 40 else token[:37] + '…'}'"
     elif isinstance(error, UnexpectedCharacters):

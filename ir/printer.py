@@ -48,7 +48,7 @@ class GenericPrinter(Printer):
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, DenseIntOrFPElementsAttr) and not self._print_dense(cast(Dense, attribute)):
             return
-        super().print_attribute(attribute)
+        super().print_attribute(cast(Attribute, attribute))
 
     BITS_IN_STRINGS: ClassVar[bool] = True
     """Whether numbers of `dense` written as bits go into a string: xDSL reads the others as integers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ class Scope:
         """The blocks of the enclosing regions, innermost last. Only those of the innermost can be branched to."""
 
     @contextmanager
-    def region(self, isolated: bool) -> Iterator[None]:
+    def region(self, isolated: bool) -> Generator[None]:
         """What is defined inside ends with the region; an isolated one does not see what is outside."""
         if isolated:
             self._outside.append(self._values)
