@@ -24,7 +24,7 @@ TARGETS = ("davinci", "unified{memory.scratchpad.bytes=8KiB}")
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(case=programs(), seed=st.integers(0, 9), data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_pass_keeps_every_bit(target: str, case: Case, seed: int, data: st.DataObject) -> None:
     module = case.module.clone()
     inputs = inputs_of(module, seed)
@@ -41,7 +41,8 @@ def test_every_pass_keeps_every_bit(target: str, case: Case, seed: int, data: st
         try:
             step.apply(Context(), module)
         except UserError as error:
-            assert "needed at once" in error.message, error.message  # a random schedule may be too big, nothing else
+            # A random schedule may be too big, or cut a tile where its memory's blocks do not allow it; nothing else.
+            assert "needed at once" in error.message or "cuts the blocks" in error.message, error.message
             return
         module.verify()
         for found, want in zip(evaluate_tile(module, inputs), wanted, strict=True):
