@@ -1,183 +1,210 @@
-"""Which pairs of instructions need an event: all conflicts, then the least set that still orders each of them."""
+"""Choosing events: the least set under which every conflict of a kernel's trace is ordered.
+
+Engines execute in order, so what an engine knows of the others is one number for each: how many of its instances have
+completed before what comes next. A signal hands that knowledge on, the wait that matches it takes it in. Every
+conflict is ordered if each instance knows as much as it needs when its turn comes.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
-from ..dialects import hardware
-from .sync_trace import Access, Instance, Trace
+from .sync_conflicts import Conflicts, common_body
+from .sync_trace import Body, Instruction, Trace
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """`source` must have finished before `sink` starts, `distance` iterations of their common loops later.
+    """Engine `source` signals after item `first` of `body`, engine `sink` waits before item `second`.
 
-    `first` and `second` are the ops that contain them in the innermost common block; `outer` is the outermost loop
-    around that block, None at the top of the kernel.
+    The k-th wait is for the (k − distance)-th signal: `distance` signals come before the outermost loop around the
+    body, as many waits after it.
     """
 
-    source: hardware.InstructionOp
-    sink: hardware.InstructionOp
-    first: Operation
-    second: Operation
-    outer: Operation | None
+    source: int
+    sink: int
+    body: Body
+    first: int
+    second: int
     distance: int
 
     @property
-    def engines(self) -> tuple[str, str]:
-        return self.source.engine.data, self.sink.engine.data
+    def outer(self) -> Body:
+        """The body of the outermost loop around the signals and waits."""
+        return self.body.chain()[1]
+
+    def implies(self, other: Event) -> bool:
+        """Whether it alone orders all that another does."""
+        if (self.source, self.sink, self.body) != (other.source, other.sink, other.body):
+            return False
+        # Seen from the wait of one iteration: an earlier wait of the iteration before, a later signal of the next.
+        late = (self.second > other.second) + (self.first < other.first)
+        return self.distance + late <= other.distance
+
+    def span(self) -> tuple[int, int, int, int]:
+        """How far its ends are apart; the farther, the likelier that others imply it."""
+        return (self.distance, self.second - self.first, self.body.rows, -len(self.body.chain()))
 
 
-def conflicts(trace: Trace) -> list[tuple[Instance, Instance]]:
-    """Pairs on different engines that touch a common byte, one of them writing, with no write of the same bytes between."""
-    live: dict[object, list[tuple[Instance, Access]]] = {}
-    found: dict[tuple[int, int], tuple[Instance, Instance]] = {}
-    for instance in trace.instances:
-        for access in sorted(instance.accesses, key=lambda a: a.writes):
-            held = live.setdefault(access.footprint.space, [])
-            kept: list[tuple[Instance, Access]] = []
-            for earlier, other in held:
-                if (access.writes or other.writes) and other.footprint.overlaps(access.footprint):
-                    if earlier.engine != instance.engine:
-                        found[earlier.number, instance.number] = (earlier, instance)
-                    if access.writes and access.footprint.covers(other.footprint):
-                        continue
-                elif (
-                    not access.writes
-                    and not other.writes
-                    and earlier.engine == instance.engine
-                    and access.footprint.covers(other.footprint)
-                ):
-                    continue  # a later read of the same engine stands for it
-                kept.append((earlier, other))
-            kept.append((instance, access))
-            live[access.footprint.space] = kept
-    return list(found.values())
-
-
-def candidates(pairs: list[tuple[Instance, Instance]]) -> list[Event]:
-    """One event per pair of instructions, at the least distance that any of its conflicts has."""
-    least: dict[tuple[Operation, Operation], int] = {}
-    for earlier, later in pairs:
-        loop = common_loop(earlier.op, later.op)
-        distance = later.linear[loop] - earlier.linear[loop]
-        key = (earlier.op, later.op)
-        least[key] = min(distance, least.get(key, distance))
-    return [_event(source, sink, distance) for (source, sink), distance in least.items()]
-
-
-def _event(source: Operation, sink: Operation, distance: int) -> Event:
-    assert isinstance(source, hardware.InstructionOp) and isinstance(sink, hardware.InstructionOp)
-    block = common_block(source, sink)
-    first, second = ancestor_in(source, block), ancestor_in(sink, block)
-    loops = _loops(first)
-    return Event(source, sink, first, second, loops[0] if loops else None, distance)
-
-
-def _loops(op: Operation) -> list[Operation]:
-    """Loops around an op, outermost first."""
-    found: list[Operation] = []
-    parent = op.parent_op()
-    while isinstance(parent, hardware.ForOp):
-        found.append(parent)
-        parent = parent.parent_op()
-    return found[::-1]
-
-
-def common_loop(left: Operation, right: Operation) -> Operation | None:
-    """The innermost loop around both, None where only the kernel is."""
-    shared = None
-    for a, b in zip(_loops(left), _loops(right), strict=False):
-        if a is not b:
-            break
-        shared = a
-    return shared
-
-
-def common_block(left: Operation, right: Operation) -> Block:
-    loop = common_loop(left, right)
-    if isinstance(loop, hardware.ForOp):
-        return loop.body.block
-    loops = _loops(left)
-    block = (loops[0] if loops else left).parent
-    assert block is not None
-    return block
-
-
-def ancestor_in(op: Operation, block: Block) -> Operation:
-    while op.parent is not block:
-        parent = op.parent_op()
-        assert parent is not None
-        op = parent
-    return op
-
-
-class Order:
-    """Happens-before on a trace: engines in order, and events whose k-th wait follows their k-th signal."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.previous: list[int | None] = []
-        last: dict[str, int] = {}
-        for instance in trace.instances:
-            self.previous.append(last.get(instance.engine))
-            last[instance.engine] = instance.number
-
-    def edges(self, event: Event) -> list[tuple[int, int]]:
-        """What an event orders: (last instance before a signal, first instance after the wait that matches it)."""
-        source, sink = event.engines
-        signals = [span.end for span in self.trace.spans[event.first]]
-        waits = [span.start for span in self.trace.spans[event.second]]
-        if event.distance and event.outer is not None:
-            end = self.trace.spans[event.outer][-1].end
-            waits = [*waits[event.distance :], *[end] * min(event.distance, len(signals))]
-        found: list[tuple[int, int]] = []
-        for signal, wait in zip(signals, waits, strict=False):
-            before, after = self.trace.before(source, signal), self.trace.after(sink, wait)
-            if before is not None and after is not None:
-                found.append((before, after))
-        return found
-
-    def ordered(self, edges: list[list[int]], pairs: list[tuple[int, int]]) -> bool:
-        """Whether every pair is ordered by `edges` (predecessors of each instance) and the engines' own order."""
-        ancestors: list[int] = []
-        for number, previous in enumerate(self.previous):
-            mask = 0
-            if previous is not None:
-                mask = ancestors[previous] | (1 << previous)
-            for before in edges[number]:
-                mask |= ancestors[before] | (1 << before)
-            ancestors.append(mask)
-        return all(ancestors[later] >> earlier & 1 for earlier, later in pairs)
-
-
-def least_events(trace: Trace) -> list[Event]:
-    """Events such that every conflict is ordered and none of them can be left out."""
-    pairs = conflicts(trace)
-    events = candidates(pairs)
-    order = Order(trace)
-    wanted = [(earlier.number, later.number) for earlier, later in pairs]
-    orders = {event: order.edges(event) for event in events}
-
-    def holds(kept: list[Event]) -> bool:
-        edges: list[list[int]] = [[] for _ in trace.instances]
-        for event in kept:
-            for before, after in orders[event]:
-                if before < after:
-                    edges[after].append(before)
-        return order.ordered(edges, wanted)
-
-    kept = events
-    for event in sorted(events, key=lambda e: -_span(e, trace)):
-        rest = [other for other in kept if other is not event]
-        if holds(rest):
-            kept = rest
+def candidates(conflicts: Conflicts) -> list[Event]:
+    """One event for each pair of instructions, without those that another one implies."""
+    found: list[Event] = []
+    for pair in conflicts.pairs:
+        body = common_body(pair.first.body, pair.second.body)
+        first, second = position(pair.first, body), position(pair.second, body)
+        found.append(Event(pair.first.engine, pair.second.engine, body, first, second, pair.distance))
+    kept: list[Event] = []
+    for event in found:
+        if not any(other.implies(event) for other in kept):
+            kept = [other for other in kept if not event.implies(other)]
+            kept.append(event)
     return kept
 
 
-def _span(event: Event, trace: Trace) -> int:
-    """How far apart an event's ends are: the farther, the likelier that others imply it."""
-    first, second = trace.spans[event.first][0], trace.spans[event.second][0]
-    return abs(second.start - first.start) + event.distance * (len(trace.instances) + 1)
+def position(instruction: Instruction, body: Body) -> int:
+    """The item of a body that an instruction is or lies in."""
+    inner: Body = instruction.body
+    if inner is body:
+        return body.items.index(instruction)
+    while inner.parent is not body:
+        assert inner.parent is not None
+        inner = inner.parent
+    return body.items.index(inner)
+
+
+def item_op(body: Body, index: int) -> Operation:
+    """The operation of an item: an instruction or a loop."""
+    item = body.items[index]
+    if isinstance(item, Instruction):
+        return item.op
+    assert item.loop is not None
+    return item.loop
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An instance of `engine` that needs instances of others: pairs of engine and count."""
+
+    engine: int
+    needs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """`passed`: instances of the signalling engine before it."""
+
+    event: Event
+    passed: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    event: Event
+    count: int
+
+
+Step: TypeAlias = "Check | Signal | Wait"
+Places: TypeAlias = dict[tuple[Body, int], list[Event]]
+"""Item of a body → events there."""
+
+
+@dataclass(eq=False)
+class Placed:
+    """Events by where they are written. At one item of a body: credits, waits, the item, signals, drains."""
+
+    credits: Places
+    waits: Places
+    signals: Places
+    drains: Places
+
+    @staticmethod
+    def of(events: Iterable[Event], root: Body) -> Placed:
+        placed = Placed({}, {}, {}, {})
+        for event in events:
+            placed.signals.setdefault((event.body, event.first), []).append(event)
+            placed.waits.setdefault((event.body, event.second), []).append(event)
+            if event.distance:
+                loop = (root, root.items.index(event.outer))
+                placed.credits.setdefault(loop, []).append(event)
+                placed.drains.setdefault(loop, []).append(event)
+        return placed
+
+
+def steps_of(trace: Trace, conflicts: Conflicts, events: Sequence[Event]) -> list[Step]:
+    """The trace in program order, reduced to what events order and are ordered by."""
+    placed = Placed.of(events, trace.root)
+    passed = [0] * len(trace.engines)
+    steps: list[Step] = []
+
+    def run(body: Body, row: int) -> None:
+        for index, item in enumerate(body.items):
+            at = (body, index)
+            steps.extend(Signal(event, passed[event.source], event.distance) for event in placed.credits.get(at, ()))
+            steps.extend(Wait(event, 1) for event in placed.waits.get(at, ()))
+            if isinstance(item, Instruction):
+                counts = conflicts.needs.get((item.number, row))
+                if counts is not None:
+                    needs = tuple((engine, count) for engine, count in enumerate(counts) if count)
+                    steps.append(Check(item.engine, needs))
+                passed[item.engine] += 1
+            else:
+                for inner in range(*item.children[row]):
+                    run(item, inner)
+            steps.extend(Signal(event, passed[event.source], 1) for event in placed.signals.get(at, ()))
+            steps.extend(Wait(event, event.distance) for event in placed.drains.get(at, ()))
+
+    run(trace.root, 0)
+    return steps
+
+
+def all_ordered(steps: Sequence[Step], engines: int, left_out: frozenset[Event] = frozenset()) -> bool:
+    """Whether every instance knows what it needs without the events `left_out`.
+
+    False too where a wait comes before its signal in program order, which could never be executed.
+    """
+    known = [[0] * engines for _ in range(engines)]
+    pending: dict[Event, deque[list[int]]] = {}
+    for step in steps:
+        if isinstance(step, Check):
+            knows = known[step.engine]
+            for engine, count in step.needs:
+                if knows[engine] < count:
+                    return False
+        elif step.event in left_out:
+            continue
+        elif isinstance(step, Signal):
+            told = list(known[step.event.source])
+            told[step.event.source] = step.passed
+            pending.setdefault(step.event, deque()).extend([told] * step.count)
+        else:
+            knows = known[step.event.sink]
+            queue = pending.get(step.event, deque())
+            for _ in range(step.count):
+                if not queue:
+                    return False
+                for engine, count in enumerate(queue.popleft()):
+                    if knows[engine] < count:
+                        knows[engine] = count
+    return True
+
+
+def least_events(trace: Trace, conflicts: Conflicts, events: Sequence[Event] | None = None) -> list[Event]:
+    """Events under which every conflict is ordered, none of which can be left out; in text order.
+
+    Starts from `events` (default: one for each pair of instructions in conflict).
+    """
+    kept = list(candidates(conflicts) if events is None else events)
+    steps = steps_of(trace, conflicts, kept)
+    out: frozenset[Event] = frozenset()
+    for event in sorted(kept, key=Event.span, reverse=True):
+        if all_ordered(steps, len(trace.engines), out | {event}):
+            out |= {event}
+            if len(out) % 8 == 0:
+                steps = [step for step in steps if isinstance(step, Check) or step.event not in out]
+    return [event for event in kept if event not in out]

@@ -1,279 +1,193 @@
-"""A short run of a kernel: the accesses of every instruction with the trip counts of long loops cut down.
+"""A short stand-in for a kernel's execution: the same bodies, each loop run a few times.
 
-Slots are used in turn, so a loop of N slots repeats every N iterations. A trip count is cut to the least number above
-N that is equal to it modulo N: the order in which slots follow one another across nested loops stays what it is.
+Every loop is clipped to as many iterations as it takes to see each slot of its buffers reused. The slot of a buffer is
+`(linearised counter) mod N`, so that clipped trip counts keep the order of the slots if they equal the real ones
+modulo N. A loop of 100 iterations around a buffer of two slots becomes one of 4.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from math import lcm, prod
+from math import lcm
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import AffineMapAttr
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import hardware
-from ..dialects.dtypes import byte_width
+from ..dialects.affine_eval import evaluate
 from ..dialects.errors import UserError
-from ..dialects.hardware_types import ViewType
-from ..dialects.layout import Layout
 
-Evaluate: TypeAlias = Callable[[Sequence[int]], int]
-Runs: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Starts and ends of contiguous bytes, ascending."""
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Instruction:
+    """One instruction: its number in text order, its body and the number of its engine."""
+
+    op: hardware.InstructionOp
+    body: Body
+    number: int
+    engine: int
+
+
+@dataclass(eq=False)
+class Body:
+    """The kernel's block or that of a loop, with the iterations ("rows") of the clipped trace in order.
+
+    `counters[v]` is the value of counter v in each row, `parent_rows` the row of the body around it.
+    """
+
+    block: Block
+    loop: hardware.ForOp | None
+    parent: Body | None
+    counters: dict[SSAValue, IntArray]
+    parent_rows: list[int]
+    items: list[Instruction | Body] = field(default_factory=list["Instruction | Body"])
+    children: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Per row of the parent: the range of rows it has here."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.parent_rows)
+
+    def chain(self) -> list[Body]:
+        """This body and those around it, outermost first."""
+        return [*(self.parent.chain() if self.parent else []), self]
 
 
 @dataclass(frozen=True, eq=False)
-class Footprint:
-    """The bytes that one view touches in one iteration, in one memory (or off-chip buffer)."""
-
-    space: object
-    base: int
-    runs: Runs
-    key: object
-
-    @property
-    def low(self) -> int:
-        return self.base + int(self.runs[0][0])
-
-    @property
-    def high(self) -> int:
-        return self.base + int(self.runs[1][-1])
-
-    def overlaps(self, other: Footprint) -> bool:
-        if self.space != other.space or self.high <= other.low or other.high <= self.low:
-            return False
-        return _overlap(self.key, other.key, other.base - self.base, _Pair(self.runs, other.runs))
-
-    def covers(self, other: Footprint) -> bool:
-        """Whether every byte of the other one is surely among these."""
-        if self.space != other.space or self.low > other.low or self.high < other.high:
-            return False
-        return len(self.runs[0]) == 1 or (self.key == other.key and self.base == other.base)
-
-
-class _Pair:
-    """Carries two run lists past the cache key."""
-
-    def __init__(self, left: Runs, right: Runs) -> None:
-        self.left, self.right = left, right
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Pair)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(maxsize=1 << 14)
-def _overlap(left: object, right: object, shift: int, pair: _Pair) -> bool:
-    starts, ends = pair.left
-    other_starts, other_ends = pair.right[0] + shift, pair.right[1] + shift
-    # The first of these runs that ends behind the start of each other run must not begin before that run's end.
-    first = np.searchsorted(ends, other_starts, side="right")
-    inside = first < len(starts)
-    return bool(np.any(starts[first[inside]] < other_ends[inside]))
-
-
-@dataclass(eq=False)
-class Access:
-    footprint: Footprint
-    writes: bool
-
-
-@dataclass(eq=False)
-class Instance:
-    """One execution of an instruction in the short run."""
-
-    number: int
-    op: hardware.InstructionOp
-    engine: str
-    linear: dict[Operation | None, int]
-    accesses: list[Access]
-
-
-@dataclass(eq=False)
-class Span:
-    """The instances of one execution of an op of a block: numbers [start, end)."""
-
-    start: int
-    end: int
-
-
-@dataclass(eq=False)
 class Trace:
-    """Instances in program order, and for every op of every block the spans of its executions, in order."""
+    """A kernel's bodies and instructions; `engines` are the names of the engines by number."""
 
-    instances: list[Instance] = field(default_factory=list[Instance])
-    spans: dict[Operation, list[Span]] = field(default_factory=dict[Operation, list[Span]])
-    engines: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    root: Body
+    instructions: tuple[Instruction, ...]
+    engines: tuple[str, ...]
 
-    def before(self, engine: str, number: int) -> int | None:
-        """The engine's last instance before a place in program order."""
-        numbers = self.engines.get(engine, [])
-        place = bisect_left(numbers, number)
-        return numbers[place - 1] if place else None
-
-    def after(self, engine: str, number: int) -> int | None:
-        """The engine's first instance at or after a place in program order."""
-        numbers = self.engines.get(engine, [])
-        place = bisect_left(numbers, number)
-        return numbers[place] if place < len(numbers) else None
+    def walk(self) -> Iterator[tuple[Instruction, int]]:
+        """Instructions with their rows, in program order."""
+        yield from _walk(self.root, 0)
 
 
-def trace_kernel(kernel: hardware.KernelOp) -> Trace:
-    """Runs the kernel's loops, cut down. Raises UserError for loops whose bounds are not constant."""
-    return _Tracer(kernel).run()
+def _walk(body: Body, row: int) -> Iterator[tuple[Instruction, int]]:
+    for item in body.items:
+        if isinstance(item, Instruction):
+            yield item, row
+        else:
+            for inner in range(*item.children[row]):
+                yield from _walk(item, inner)
 
 
-class _Tracer:
+def trace_of(kernel: hardware.KernelOp) -> Trace:
+    """The clipped trace of a kernel."""
+    clip = _Clip(kernel)
+    instructions: list[Instruction] = []
+    engines: dict[str, int] = {}
+
+    def fill(body: Body) -> Body:
+        for op in body.block.ops:
+            if isinstance(op, hardware.InstructionOp):
+                engine = engines.setdefault(op.engine.data, len(engines))
+                made = Instruction(op, body, len(instructions), engine)
+                instructions.append(made)
+                body.items.append(made)
+            elif isinstance(op, hardware.ForOp):
+                body.items.append(fill(_iterate(op, body, clip)))
+        return body
+
+    root = fill(Body(kernel.body.block, None, None, {}, [0]))
+    return Trace(root, tuple(instructions), tuple(engines))
+
+
+def _iterate(op: hardware.ForOp, parent: Body, clip: _Clip) -> Body:
+    """The body of a loop with its clipped iterations."""
+    lower = _bound(op.lower.data.results[0], op.lower_operands, parent)
+    upper = _bound(op.upper.data.results[0], op.upper_operands, parent)
+    parent_rows: list[int] = []
+    values: list[int] = []
+    children: list[tuple[int, int]] = []
+    for row in range(parent.rows):
+        first = len(values)
+        low = int(lower[row])
+        values += range(low, low + clip.trips(op, int(upper[row]) - low))
+        parent_rows += [row] * (len(values) - first)
+        children.append((first, len(values)))
+    index = np.array(parent_rows, np.int64)
+    counters = {counter: column[index] for counter, column in parent.counters.items()}
+    counters[op.counter] = np.array(values, np.int64)
+    return Body(op.body.block, op, parent, counters, parent_rows, children=children)
+
+
+def _bound(expr: AffineExpr, operands: Sequence[SSAValue], parent: Body) -> IntArray:
+    return values_of(expr, operands, parent)
+
+
+def values_of(expr: AffineExpr, operands: Sequence[SSAValue], body: Body) -> IntArray:
+    """An expression of counters in every row of a body."""
+    missing = [value for value in operands if value not in body.counters]
+    if missing:
+        raise UserError(
+            "an index that is not a loop counter cannot be analysed",
+            missing[0].owner.location if not isinstance(missing[0].owner, Block) else None,
+        )
+    found = evaluate(expr, [body.counters[value] for value in operands])
+    return np.broadcast_to(np.asarray(found, np.int64), (body.rows,))
+
+
+class _Clip:
+    """How many iterations of each loop the trace needs."""
+
     def __init__(self, kernel: hardware.KernelOp) -> None:
-        self.kernel = kernel
-        self.trace = Trace()
-        self.period = lcm(*(_slots(op) for op in kernel.walk() if isinstance(op, hardware.BufferOp)), 1)
-        self.values: dict[SSAValue, int] = {}
-        self.linear: dict[Operation | None, int] = {None: 0}
-        self.views: dict[SSAValue, Callable[[], Footprint | None]] = {}
+        self.least: dict[hardware.ForOp, int] = {}
+        self.modulus: dict[hardware.ForOp, int] = {}
+        for op in kernel.walk():
+            if isinstance(op, hardware.ViewOp):
+                for expr in op.offset.data.results:
+                    for part in expr.dfs():
+                        if isinstance(part, AffineBinaryOpExpr) and part.kind is AffineBinaryOpKind.Mod:
+                            self.slots(part, op.counters)
 
-    def run(self) -> Trace:
-        self.block(self.kernel.body.block)
-        return self.trace
+    def slots(self, expr: AffineBinaryOpExpr, counters: Sequence[SSAValue]) -> None:
+        """Takes note of `… mod N`: N + 1 iterations, in the innermost loops that have as many."""
+        if not isinstance(expr.rhs, AffineConstantExpr):
+            return
+        count = expr.rhs.value
+        dims = {part.position for part in expr.lhs.dfs() if isinstance(part, AffineDimExpr)}
+        loops = [loop for d in dims if isinstance(loop := _loop(counters[d]), hardware.ForOp)]
+        loops.sort(key=_depth)
+        for loop in loops:
+            self.modulus[loop] = lcm(self.modulus.get(loop, 1), count)
+        wanted = count + 1
+        for loop in reversed(loops):
+            self.least[loop] = max(self.least.get(loop, 2), wanted)
+            wanted = -(-wanted // max(1, _constant_trips(loop)))
 
-    def trip(self, loop: hardware.ForOp) -> int:
-        low, high = loop.lower.data.results[0], loop.upper.data.results[0]
-        if not isinstance(low, AffineConstantExpr) or not isinstance(high, AffineConstantExpr) or low.value != 0:
-            raise UserError("sync needs loops from 0 to a constant", loop.location)
-        least = self.period + 1
-        if high.value <= least + self.period:
-            return high.value
-        return least + (high.value - least) % self.period
-
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            start = len(self.trace.instances)
-            match op:
-                case hardware.ForOp():
-                    self.loop(op)
-                case hardware.InstructionOp():
-                    self.instruction(op)
-                case _:
-                    continue
-            self.trace.spans.setdefault(op, []).append(Span(start, len(self.trace.instances)))
-
-    def loop(self, op: hardware.ForOp) -> None:
-        parent = op.parent_op()
-        outer = self.linear[parent if isinstance(parent, hardware.ForOp) else None]
-        trip = self.trip(op)
-        for iteration in range(trip):
-            self.values[op.counter] = iteration
-            self.linear[op] = outer * trip + iteration
-            self.block(op.body.block)
-
-    def instruction(self, op: hardware.InstructionOp) -> None:
-        accesses: list[Access] = []
-        views = op.views
-        for number, view in enumerate(views):
-            writes = number == len(views) - 1
-            footprint = self.footprint(view, writes and op.fresh is not None)
-            if footprint is not None:
-                accesses.append(Access(footprint, writes))
-                if writes and isinstance(op, hardware.MatmulOp) and op.overwrite is None:
-                    accesses.append(Access(footprint, False))
-        instance = Instance(len(self.trace.instances), op, op.engine.data, dict(self.linear), accesses)
-        self.trace.instances.append(instance)
-        self.trace.engines.setdefault(instance.engine, []).append(instance.number)
-
-    def footprint(self, view: SSAValue, whole: bool) -> Footprint | None:
-        op = view.owner
-        assert isinstance(op, hardware.ViewOp)
-        kind = op.res.type
-        assert isinstance(kind, ViewType)
-        counters = [self.values[counter] for counter in op.counters]
-        layout = op.layout.layout(byte_width(kind.element_type))
-        low, high = [0] * len(kind.shape), list(kind.shape)
-        if not whole:
-            low = [max(0, v) for v in _values(op.start, counters, low)]
-            high = [min(n, v) for n, v in zip(kind.shape, _values(op.valid, counters, high), strict=True)]
-        if any(a >= b for a, b in zip(low, high, strict=True)):
-            return None
-        key = (layout, tuple(low), tuple(high))
-        base = _evaluate(op.offset.data.results[0], tuple(counters))
-        buffer = op.buffer
-        space: object = kind.memory.data
-        if isinstance(buffer, BlockArgument):
-            space = ("argument", buffer.index)
-        elif isinstance(buffer.owner, hardware.BufferOp):
-            base += buffer.owner.offset.value.data
-        return Footprint(space, base, byte_runs(*key), key)
+    def trips(self, loop: hardware.ForOp, trips: int) -> int:
+        """The clipped number of iterations of a loop that has `trips`."""
+        least, modulus = self.least.get(loop, 2), self.modulus.get(loop, 1)
+        return max(0, min(trips, least + (trips - least) % modulus))
 
 
-def _slots(op: hardware.BufferOp) -> int:
-    return 1 if op.slots is None else op.slots.value.data
+def _loop(counter: SSAValue) -> object:
+    owner = counter.owner
+    return owner.parent_op() if isinstance(owner, Block) else None
 
 
-def _values(attr: AffineMapAttr | None, counters: Sequence[int], default: Sequence[int]) -> list[int]:
-    if attr is None:
-        return list(default)
-    return [_evaluate(expr, tuple(counters)) for expr in attr.data.results]
+def _depth(loop: hardware.ForOp) -> int:
+    depth = 0
+    parent = loop.parent_op()
+    while isinstance(parent, hardware.ForOp):
+        depth += 1
+        parent = parent.parent_op()
+    return depth
 
 
-@lru_cache(maxsize=1 << 16)
-def _evaluate(expr: AffineExpr, counters: tuple[int, ...]) -> int:
-    match expr:
-        case AffineConstantExpr(value=value):
-            return value
-        case AffineDimExpr(position=position):
-            return counters[position]
-        case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
-            left, right = _evaluate(lhs, counters), _evaluate(rhs, counters)
-            match kind:
-                case AffineBinaryOpKind.Add:
-                    return left + right
-                case AffineBinaryOpKind.Mul:
-                    return left * right
-                case AffineBinaryOpKind.Mod:
-                    return left % right
-                case AffineBinaryOpKind.FloorDiv:
-                    return left // right
-                case _:
-                    return -(-left // right)
-        case _:
-            raise UserError(f"cannot evaluate {expr}")
-
-
-@lru_cache(maxsize=4096)
-def byte_runs(layout: Layout, low: tuple[int, ...], high: tuple[int, ...]) -> Runs:
-    """The bytes of the elements in [low, high) of each dimension, as ascending runs."""
-    if prod(high) > 0 and _dense(layout, low, high):
-        first = layout.address(low)
-        last = layout.address([h - 1 for h in high]) + layout.element_bytes
-        return np.array([first]), np.array([last])
-    addresses = layout.addresses(high)[tuple(slice(start, None) for start in low)].ravel()
-    starts = np.unique(addresses)
-    ends = starts + layout.element_bytes
-    breaks = np.flatnonzero(starts[1:] > ends[:-1])
-    return starts[np.concatenate(([0], breaks + 1))], ends[np.concatenate((breaks, [len(ends) - 1]))]
-
-
-def _dense(layout: Layout, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether the region is one run, by strides alone."""
-    expected = layout.element_bytes
-    atoms: list[tuple[int, int]] = []
-    for dim, start, end in zip(layout.dims, low, high, strict=True):
-        if end - start == 1:
-            continue
-        if start != 0 or prod(extent for extent, _ in dim) != end:
-            return False
-        atoms += [atom for atom in dim if atom[0] > 1]
-    for extent, stride in sorted(atoms, key=lambda atom: atom[1]):
-        if stride != expected:
-            return False
-        expected *= extent
-    return True
+def _constant_trips(loop: hardware.ForOp) -> int:
+    """The trip count of a loop with constant bounds; 1, the cautious answer, for others."""
+    lower, upper = loop.lower.data.results[0], loop.upper.data.results[0]
+    if isinstance(lower, AffineConstantExpr) and isinstance(upper, AffineConstantExpr):
+        return upper.value - lower.value
+    return 1

@@ -1,0 +1,169 @@
+"""The bytes that the operands of an instruction touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from ..dialects import hardware
+from ..dialects.attributes import int_values
+from ..dialects.dtypes import byte_width
+from ..dialects.hardware_types import ViewType
+from ..dialects.layout import Layout
+from .sync_trace import IntArray
+
+Range = tuple[int, int]
+"""Both ends included."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """[low, high) of each dimension of a layout."""
+
+    layout: Layout
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+def regions_of(op: hardware.InstructionOp) -> list[Region | None]:
+    """Per view, the largest active region of the instruction over its iterations; None where it is always empty.
+
+    An output that is written afresh is touched whole.
+    """
+    views = [view_of(value) for value in op.views]
+    axes = _axes(op)
+    low: dict[object, int] = {}
+    high: dict[object, int] = {}
+    for view, names in zip(views, axes, strict=True):
+        shape = shape_of(view)
+        ranges = [counter_range(counter) for counter in view.counters]
+        starts = [0] * len(shape) if view.start is None else [reach(e, ranges)[0] for e in view.start.data.results]
+        ends = list(shape) if view.valid is None else [reach(e, ranges)[1] for e in view.valid.data.results]
+        for name, start, end, extent in zip(names, starts, ends, shape, strict=True):
+            low[name] = max(low.get(name, 0), start)
+            high[name] = min(high.get(name, extent), end, extent)
+    found: list[Region | None] = []
+    for view, names in zip(views, axes, strict=True):
+        layout, shape = layout_of(view), shape_of(view)
+        whole = op.fresh is not None and view is views[-1]
+        first = (0,) * len(shape) if whole else tuple(low[name] for name in names)
+        last = shape if whole else tuple(high[name] for name in names)
+        empty = any(a >= b for a, b in zip(first, last, strict=True))
+        found.append(None if empty else Region(layout, first, last))
+    return found
+
+
+def _axes(op: hardware.InstructionOp) -> list[list[object]]:
+    """Per view a name for each dimension; dimensions of one name are walked together."""
+    shapes = [op.shape(view) for view in op.views]
+    if isinstance(op, hardware.MatmulOp):
+        return [list[object](letters) for letters in op.letters()]
+    reduced = set(int_values(op.axes)) if isinstance(op, hardware.ReduceOp) else set[int]()
+
+    def name(view: int, d: int) -> object:
+        alone = (d in reduced and view == len(shapes) - 1) or (not reduced and shapes[view][d] != shapes[-1][d])
+        return (view, d) if alone else d
+
+    return [[name(view, d) for d in range(len(shape))] for view, shape in enumerate(shapes)]
+
+
+def view_of(value: SSAValue) -> hardware.ViewOp:
+    """The `hardware.view` that makes an operand."""
+    assert isinstance(value.owner, hardware.ViewOp)
+    return value.owner
+
+
+def shape_of(view: hardware.ViewOp) -> tuple[int, ...]:
+    """Extents of a view."""
+    assert isinstance(view.res.type, ViewType)
+    return view.res.type.shape
+
+
+def layout_of(view: hardware.ViewOp) -> Layout:
+    """Layout of a view in bytes."""
+    assert isinstance(view.res.type, ViewType)
+    return view.layout.layout(byte_width(view.res.type.element_type))
+
+
+def counter_range(counter: SSAValue) -> Range:
+    """The values that a loop counter takes."""
+    loop = counter.owner.parent_op() if isinstance(counter.owner, Block) else None
+    assert isinstance(loop, hardware.ForOp)
+    low = reach(loop.lower.data.results[0], [counter_range(value) for value in loop.lower_operands])[0]
+    high = reach(loop.upper.data.results[0], [counter_range(value) for value in loop.upper_operands])[1]
+    return low, max(low, high - 1)
+
+
+def reach(expr: AffineExpr, ranges: Sequence[Range]) -> Range:
+    """Bounds of an expression whose dimension n lies in ranges[n]."""
+    match expr:
+        case AffineConstantExpr(value=value):
+            return value, value
+        case AffineDimExpr(position=position):
+            return ranges[position]
+        case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
+            (a, b), (c, d) = reach(lhs, ranges), reach(rhs, ranges)
+            match kind:
+                case AffineBinaryOpKind.Add:
+                    return a + c, b + d
+                case AffineBinaryOpKind.Mul:
+                    products = (a * c, a * d, b * c, b * d)
+                    return min(products), max(products)
+                case AffineBinaryOpKind.FloorDiv:
+                    return a // c, b // c
+                case AffineBinaryOpKind.CeilDiv:
+                    return -(-a // c), -(-b // c)
+                case AffineBinaryOpKind.Mod:
+                    return (a % c, b % c) if a // c == b // c else (0, c - 1)
+        case _:
+            pass
+    raise ValueError(f"an index map has dimensions and constants only, got {expr}")
+
+
+@lru_cache(maxsize=1 << 13)
+def runs_of(region: Region) -> IntArray:
+    """Start and end of the contiguous bytes of a region, ascending, relative to the address of its view."""
+    layout, low, high = region.layout, region.low, region.high
+    if _dense(layout, low, high):
+        end = layout.address([last - 1 for last in high]) + layout.element_bytes
+        return np.array([[layout.address(low), end]], np.int64)
+    part = tuple(slice(first, None) for first in low)
+    starts = np.unique(layout.addresses(high)[part])
+    breaks = np.flatnonzero(np.diff(starts) > layout.element_bytes)
+    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
+    return np.stack([starts[first], starts[last] + layout.element_bytes], axis=1)
+
+
+def _dense(layout: Layout, low: Sequence[int], high: Sequence[int]) -> bool:
+    """Whether a region is one piece, by strides alone (False where they do not tell)."""
+    atoms: list[tuple[int, int]] = []
+    for dim, first, last in zip(layout.dims, low, high, strict=True):
+        if len(dim) == 1:
+            atoms.append((last - first, dim[0][1]))
+        elif first or last != prod(extent for extent, _ in dim):
+            return False
+        else:
+            atoms += dim
+    expected = layout.element_bytes
+    for extent, stride in sorted((atom for atom in atoms if atom[0] > 1), key=lambda atom: atom[1]):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+@lru_cache(maxsize=1 << 14)
+def overlap(left: Region, right: Region, shift: int) -> bool:
+    """Whether a region at address 0 and another at `shift` share a byte."""
+    a, b = runs_of(left), runs_of(right)
+    if len(a) == 1 and len(b) == 1:
+        return bool(a[0, 0] < b[0, 1] + shift and b[0, 0] + shift < a[0, 1])
+    # The last run of `left` that starts before the end of a run of `right` must end after its start.
+    before = np.searchsorted(a[:, 0], b[:, 1] + shift, side="left") - 1
+    return bool(np.any((before >= 0) & (a[np.maximum(before, 0), 1] > b[:, 0] + shift)))

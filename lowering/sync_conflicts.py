@@ -1,0 +1,188 @@
+"""Which instructions of different engines touch common bytes: what the events of a kernel have to order.
+
+A *cell* is the bytes of one view at one address. Cells that share a byte are found once; walking the trace then shows,
+for every instruction, how far each other engine must have come before it may start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.ir import Block, SSAValue
+
+from ..dialects import hardware
+from .sync_bytes import Region, overlap, regions_of, runs_of, view_of
+from .sync_trace import Body, Instruction, Trace, values_of
+
+Roots = Mapping[SSAValue, object]
+"""What the off-chip buffers are the bytes of, where two of them may be the same; others are apart."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Instructions with a conflict, and the least number of iterations of their innermost common body between them."""
+
+    first: Instruction
+    second: Instruction
+    distance: int
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """What must be ordered: per instance of the trace, and per pair of instructions.
+
+    `needs`: (number of the instruction, row) → per engine, how many of its instances must have completed; only where
+    that is more than what an earlier instance of the same engine needs.
+    """
+
+    needs: Mapping[tuple[int, int], tuple[int, ...]]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    space: object
+    instruction: Instruction
+    writes: bool
+    region: Region
+    base: int
+    low: int
+    high: int
+
+
+def conflicts_of(trace: Trace, roots: Roots) -> Conflicts:
+    """The conflicts of a trace."""
+    cells, accesses = _cells(trace, roots)
+    meets = _meets(cells)
+    last: dict[int, tuple[int, int]] = {}  # cell → instances of its engine up to its last access, and the row of that
+    passed = [0] * len(trace.engines)
+    needed = [[0] * len(trace.engines) for _ in trace.engines]
+    needs: dict[tuple[int, int], tuple[int, ...]] = {}
+    pairs: dict[tuple[int, int], int] = {}
+    rows = _RowMaps()
+    for instruction, row in trace.walk():
+        counts = needed[instruction.engine]
+        touched = [per_row[row] for per_row in accesses[instruction.number]]
+        grown = False
+        for cell in touched:
+            for other in meets[cell]:
+                if other not in last:
+                    continue
+                count, other_row = last[other]
+                first = cells[other].instruction
+                distance = rows.distance(first, other_row, instruction, row)
+                key = (first.number, instruction.number)
+                if distance < pairs.get(key, distance + 1):
+                    pairs[key] = distance
+                if counts[first.engine] < count:
+                    counts[first.engine] = count
+                    grown = True
+        passed[instruction.engine] += 1
+        for cell in touched:
+            if meets[cell]:
+                last[cell] = passed[instruction.engine], row
+        if grown:
+            needs[instruction.number, row] = tuple(counts)
+    table = trace.instructions
+    return Conflicts(needs, tuple(Pair(table[a], table[b], distance) for (a, b), distance in pairs.items()))
+
+
+def common_body(left: Body, right: Body) -> Body:
+    """The innermost body around two others."""
+    common = left.chain()[0]
+    for a, b in zip(left.chain(), right.chain(), strict=False):
+        if a is not b:
+            break
+        common = a
+    return common
+
+
+class _RowMaps:
+    """Rows of a body as rows of the bodies around it."""
+
+    def __init__(self) -> None:
+        self.maps: dict[tuple[Body, Body], list[int]] = {}
+        self.pairs: dict[tuple[Body, Body], tuple[list[int], list[int]]] = {}
+
+    def distance(self, first: Instruction, first_row: int, second: Instruction, second_row: int) -> int:
+        key = (first.body, second.body)
+        found = self.pairs.get(key)
+        if found is None:
+            common = common_body(*key)
+            found = self.pairs[key] = self.up(first.body, common), self.up(second.body, common)
+        return found[1][second_row] - found[0][first_row]
+
+    def up(self, body: Body, outer: Body) -> list[int]:
+        found = self.maps.get((body, outer))
+        if found is None:
+            if body is outer:
+                found = list(range(body.rows))
+            else:
+                assert body.parent is not None
+                above = self.up(body.parent, outer)
+                found = [above[row] for row in body.parent_rows]
+            self.maps[body, outer] = found
+        return found
+
+
+def _cells(trace: Trace, roots: Roots) -> tuple[list[_Cell], list[list[list[int]]]]:
+    """All cells, and per instruction and view the cell of each row."""
+    cells: list[_Cell] = []
+    accesses: list[list[list[int]]] = []
+    for instruction in trace.instructions:
+        views: list[list[int]] = []
+        for operand, region in zip(instruction.op.views, regions_of(instruction.op), strict=True):
+            if region is None:
+                continue
+            view = view_of(operand)
+            space, start = _place(view.buffer, roots)
+            offsets = values_of(view.offset.data.results[0], view.counters, instruction.body)
+            distinct, inverse = np.unique(offsets, return_inverse=True)
+            first = len(cells)
+            runs = runs_of(region)
+            low, high = int(runs[0, 0]), int(runs[-1, 1])
+            writes = operand is instruction.op.output
+            for offset in distinct:
+                base = start + int(offset)
+                cells.append(_Cell(space, instruction, writes, region, base, base + low, base + high))
+            views.append([first + int(number) for number in inverse.ravel()])
+        accesses.append(views)
+    return cells, accesses
+
+
+def _place(buffer: SSAValue, roots: Roots) -> tuple[object, int]:
+    """The space a buffer lies in, and its address there."""
+    owner = buffer.owner
+    if isinstance(owner, Block):
+        return roots.get(buffer, buffer), 0
+    assert isinstance(owner, hardware.BufferOp)
+    return owner.res.type.memory.data, owner.offset.value.data
+
+
+def _meets(cells: Sequence[_Cell]) -> list[list[int]]:
+    """Per cell, those of other engines that share a byte with it, at least one of the two being written."""
+    result: list[list[int]] = [[] for _ in cells]
+    spaces: dict[object, list[int]] = {}
+    for number, cell in enumerate(cells):
+        spaces.setdefault(cell.space, []).append(number)
+    for members in spaces.values():
+        if len({cells[n].instruction.engine for n in members}) < 2 or not any(cells[n].writes for n in members):
+            continue
+        members.sort(key=lambda n: cells[n].low)
+        around: list[int] = []
+        for n in members:
+            here = cells[n]
+            around = [other for other in around if cells[other].high > here.low]
+            for other in around:
+                there = cells[other]
+                if (
+                    (here.writes or there.writes)
+                    and here.instruction.engine != there.instruction.engine
+                    and overlap(there.region, here.region, here.base - there.base)
+                ):
+                    result[n].append(other)
+                    result[other].append(n)
+            around.append(n)
+    return result
