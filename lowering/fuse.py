@@ -171,12 +171,12 @@ class Partition:
         first: dict[Attribute, Cluster] = {}
         for op in list(self.cluster):
             origin = op.attributes.get("origin")
-            if origin is None:
+            if origin is None or isinstance(op, ConstantOp):
                 continue
-            if origin in first:
-                self.unite(first[origin], self.cluster[op])
-            else:
-                first[origin] = self.cluster[op]
+            earlier = first.get(origin)
+            if earlier is not None and self.convex(earlier, self.cluster[op]):
+                self.unite(earlier, self.cluster[op])
+            first[origin] = self.cluster[op]
         for op in list(self.cluster):  # splat constants go with their users
             if isinstance(op, ConstantOp):
                 user = next((use.operation for use in op.results[0].uses), None)
