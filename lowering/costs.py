@@ -15,6 +15,10 @@ from .group import Group
 from .search import Choice, Objective, search
 
 
+CYCLES_ERROR = 0.05
+"""Relative error of estimated cycles that a decision allows for."""
+
+
 def group_block(ops: Sequence[Operation], inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Block:
     """A copy of ops as the body of a `graph.fused`: inputs become arguments, outputs are yielded."""
     block = Block(arg_types=[value.type for value in inputs])
@@ -76,6 +80,14 @@ class Costs:
         if self.objective == "traffic":
             return estimate.bytes, estimate.cycles
         return estimate.cycles, estimate.bytes
+
+    def pays(self, together: tuple[int, int], apart: tuple[int, int]) -> bool:
+        """Whether one kernel is worth it. Bytes are exact and decide alone; cycles are estimates, and where they differ
+        by less than their error fewer bytes decide."""
+        if together <= apart:
+            return True
+        close = together[0] <= apart[0] * (1 + CYCLES_ERROR) and together[1] < apart[1]
+        return self.objective == "time" and close
 
     def cost(self, block: Block) -> tuple[int, int]:
         """What the objective counts, and the other figure for ties. Raises NotFusable."""

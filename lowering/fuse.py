@@ -195,8 +195,8 @@ class Partition:
         except NotFusable as reason:
             consumer.refusals.append(str(reason))
             return False
-        apart = [sum(pair) for pair in zip(self.cost(producer), self.cost(consumer), strict=True)]
-        if list(together) > apart:
+        first, second = self.cost(producer), self.cost(consumer)
+        if not self.costs.pays(together, (first[0] + second[0], first[1] + second[1])):
             return False
         self.unite(producer, consumer)
         return True
