@@ -34,6 +34,7 @@ class Access:
     logical        shape of the region
     low, high      the region lies in these bytes [low, high)
     end            the array of atoms, whole blocks included, ends before this byte
+    cover          shape and strides, in bytes, of all bytes of the region; None where only `trim` can tell them
     """
 
     offset: int
@@ -45,6 +46,14 @@ class Access:
     low: int
     high: int
     end: int
+    cover: tuple[tuple[int, ...], tuple[int, ...]] | None
+
+    def bytes(self, memory: Array, base: int) -> Array | None:
+        """The bytes of the region in an array of one-byte items, some order; None where they are no array."""
+        if self.cover is None:
+            return None
+        shape, strides = self.cover
+        return np.ndarray(shape, memory.dtype, memory, base + self.offset, strides)  # pyright: ignore[reportArgumentType]
 
     def array(self, memory: Array, base: int, dtype: np.dtype[Any]) -> Array:
         """The bytes of the region in `memory`, at view address `base`, as an array of atoms that shares them."""
@@ -89,12 +98,27 @@ def access(layout: Layout, region: Region) -> Access:
         merged.append(prod(extent for extent, _ in inner))
         trims.append(slice(begin, begin + last - first))
         cut = cut or merged[-1] != last - first
+    cover = None if cut else _cover(shape, strides, layout.element_bytes)
     end = offset + layout.element_bytes + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
     logical = tuple(last - first for first, last in region)
     return Access(
         offset, tuple(shape), tuple(strides), tuple(merged), tuple(trims) if cut else None, logical, low,
-        high + layout.element_bytes, end,
+        high + layout.element_bytes, end, cover,
     )  # fmt: skip
+
+
+def _cover(shape: Sequence[int], strides: Sequence[int], width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the bytes of an array of atoms, runs of bytes innermost, neighbours joined."""
+    dims = [(width, 1)]
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent == 1 or stride == 0:
+            continue
+        inner, step = dims[-1]
+        if stride == inner * step:
+            dims[-1] = (inner * extent, step)
+        else:
+            dims.append((extent, stride))
+    return tuple(extent for extent, _ in reversed(dims)), tuple(stride for _, stride in reversed(dims))
 
 
 def _addresses(atoms: Sequence[Atom], first: int, last: int) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from operator import itemgetter
 
 from ...dialects import cost, hardware
 from ...dialects.dtypes import by_name, common_compute_type, type_name
@@ -46,25 +46,35 @@ class Case:
     offchip: bool = False
 
 
-Key: TypeAlias = tuple[tuple[int, int], ...]
+_MOST = 1 << 17
+"""Counter values remembered per instruction."""
 
 
 class Cases:
-    """The cases of one instruction; those without bounds have one."""
+    """The cases of one instruction: one if its bounds are constant, else found by the counters they depend on."""
 
     def __init__(self, step: Instruction, target: Target) -> None:
         self.step, self.target = step, target
-        self.known: dict[Key, Case] = {}
+        self.known: dict[Region, Case] = {}
+        self.recent: dict[object, Case] = {}
+        self.key = itemgetter(*sorted(step.depends)) if step.depends else None
         self.only: Case | None = None if step.depends else self._case(step.region(()), ())
 
     def at(self, counters: Counters) -> Case:
         """The case of an iteration. Raises MachineError where the target cannot do it."""
-        if self.only is not None:
+        if self.key is None:
+            assert self.only is not None
             return self.only
-        region = self.step.region(counters)
-        case = self.known.get(region)
+        key: object = self.key(counters)
+        case = self.recent.get(key)
         if case is None:
-            case = self.known[region] = self._case(region, counters)
+            region = self.step.region(counters)
+            case = self.known.get(region)
+            if case is None:
+                case = self.known[region] = self._case(region, counters)
+            if len(self.recent) >= _MOST:
+                self.recent.clear()
+            self.recent[key] = case
         return case
 
     def _case(self, region: Region, counters: Counters) -> Case:

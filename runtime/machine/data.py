@@ -126,7 +126,7 @@ class DataRun:
             self._check_place(kernel, bases, step, step.output, places[-1], case.whole, counters)
         value = None if case.empty else self._value(step, case, places, counters)
         memory, out, place = self.memories[step.output.memory], step.output, places[-1]
-        if case.whole is not None:
+        if case.whole is not None and case.whole is not case.accesses[-1]:
             memory.poison(case.whole, place, out.element.bytes)
         part = case.accesses[-1]
         if part is None:

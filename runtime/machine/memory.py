@@ -31,17 +31,27 @@ class MemoryBytes:
 
     def poison(self, access: Access, base: int, width: int) -> None:
         """The elements of a region become poison."""
-        if self.defined is not None:
-            access.write(self.defined, base, _MASKS[width], np.zeros((), _MASKS[width]))
+        self._mark(access, base, width, 0)
 
     def define(self, access: Access, base: int, width: int) -> None:
         """The elements of a region hold values."""
-        if self.defined is not None:
-            access.write(self.defined, base, _MASKS[width], np.asarray(_DEFINED[width]))
+        self._mark(access, base, width, 1)
+
+    def _mark(self, access: Access, base: int, width: int, byte: int) -> None:
+        if self.defined is None:
+            return
+        covered = access.bytes(self.defined, base)
+        if covered is not None:
+            covered[...] = byte
+        else:
+            access.write(self.defined, base, _MASKS[width], np.asarray(_DEFINED[width] * byte, _MASKS[width]))
 
     def first_poison(self, access: Access, base: int, width: int) -> tuple[int, ...] | None:
         """Position in the region of the first element that has a poison byte, None where there is none."""
         if self.defined is None:
+            return None
+        covered = access.bytes(self.defined.view(np.bool_), base)
+        if covered is not None and covered.all():
             return None
         mask = access.read(self.defined, base, _MASKS[width])
         whole = mask == _DEFINED[width]
