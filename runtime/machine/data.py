@@ -21,6 +21,7 @@ from .cases import Case, Cases
 from .errors import MachineError
 from .memory import MemoryBytes
 from .options import MachineOptions
+from .places import check_place
 from .program import EventStep, External, Instruction, Kernel, Launch, Program, View
 from .queues import interleaved
 
@@ -191,21 +192,7 @@ class DataRun:
         part: Access,
         counters: Counters,
     ) -> None:
-        """Bounds of buffer and memory, and alignment (off chip, where transfers take any address, of buffers only)."""
-        first, size = bases[view.buffer], kernel.buffers[view.buffer].size
-        if place + part.low < first or place + part.high > first + size:
-            raise step.error(
-                counters,
-                f"touches bytes [{place + part.low - first}, {place + part.high - first}) of {view.name}, "
-                f"which has {size} (from byte {first} of '{view.memory}')",
-                ("the buffer", kernel.buffers[view.buffer].location),
-            )
-        memory = self.target.memories[view.memory]
-        if not memory.offchip and place % memory.align:
-            raise step.error(
-                counters,
-                f"its operand {view.name} starts at byte {place} of '{view.memory}', not aligned to {memory.align}",
-            )
+        check_place(self.target, kernel, bases, step, view, place, part, counters)
         if place + part.offset < 0 or place + part.end > self.memories[view.memory].size:
             raise step.error(counters, f"its blocks of {view.name} leave memory '{view.memory}'")
 

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from ...dialects import hardware
 from ...dialects.target_model import Target
-from .access import Region, Runs, byte_runs, runs_meet
+from .access import Region, Runs, access, byte_runs, runs_meet
 from .affine import Counters
 from .cases import Cases
+from .places import check_place
 from .program import EventKey, EventStep, Instruction, Kernel, Launch, View
 from .queues import in_program_order
 
@@ -80,7 +81,7 @@ class OrderCheck:
         shared = _shared_arguments(launch)
         key = (kernel, tuple(launch.bases[number] for number in sorted(shared)))
         if key not in self.checked:
-            _KernelOrder(launch, self.cases, shared).run()
+            _KernelOrder(self.target, launch, self.cases, shared).run()
             self.checked.add(key)
 
 
@@ -107,8 +108,8 @@ def _shared_arguments(launch: Launch) -> set[int]:
 
 
 class _KernelOrder:
-    def __init__(self, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
-        self.kernel, self.bases, self.cases = launch.kernel, launch.bases, cases
+    def __init__(self, target: Target, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
+        self.target, self.kernel, self.bases, self.cases = target, launch.kernel, launch.bases, cases
         self.ignored = set(range(launch.kernel.arguments)) - shared
         self.ranks = {engine: rank for rank, engine in enumerate(self.kernel.engines)}
         self.clocks = [[0] * len(self.ranks) for _ in self.ranks]
@@ -181,6 +182,7 @@ class _KernelOrder:
             part = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
         if any(low >= high for low, high in part):
             return None
+        check_place(self.target, self.kernel, self.bases, step, view, base, access(view.layout, part), counters)
         return self.spaces.setdefault(view.memory, _Space()).add(base, byte_runs(view.layout, part))
 
     def compare(

@@ -1,0 +1,193 @@
+"""What the machine rejects, and how it says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from machine_programs import lines, local, on_vector, parsed, product, program, row_pipeline, signal, view, wait
+from tilewright.dialects.errors import UserError
+from tilewright.runtime.machine import MachineError, MachineOptions, analyze, run
+
+ROWS = ((2, 64), "f32")
+COPY = ('hardware.dma %s, %a {engine = "mte2"}', 'hardware.dma %a, %t {engine = "mte2"}')
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def failing(text: str, *shapes: tuple[int, ...], options: MachineOptions | None = None) -> MachineError:
+    dtype = np.float16 if "f16" in text else np.float32
+    with pytest.raises(MachineError) as caught:
+        run(parsed(text), [np.ones(shape, dtype) for shape in shapes], options)
+    return caught.value
+
+
+def test_poison_names_everything() -> None:
+    """The tile's second row is loaded for half of the tiles only, but exp reads it in all."""
+    text = changed(
+        row_pipeline(),
+        "hardware.view %in, %i {offset = affine_map<(d0) -> ((d0 mod 2) * 512)>, layout",
+        "hardware.view %in, %i {valid = affine_map<(d0) -> (3 - d0, 64)>, "
+        "offset = affine_map<(d0) -> ((d0 mod 2) * 512)>, layout",
+    )
+    view_of_all = view("w", "in", (2, 64), "f32", "ub", offset="(d0 mod 2) * 512", counters=("i",))
+    text = changed(text, 'hardware.vector %a, %b {fn = "exp"', view_of_all + '\nhardware.vector %w, %b {fn = "exp"')
+    error = failing(text, (8, 64))
+    assert error.message == (
+        "'hardware.vector' on engine 'vector' at i=2: reads poison: element [1, 0] of %in, byte 256 of 'ub'"
+    )
+    assert ":" in str(error.location)
+    relaxed = run(parsed(text), [np.ones((8, 64), np.float32)], MachineOptions(check_poison=False))
+    assert relaxed.outputs[0].shape == (8, 64)
+
+
+def test_a_refilled_slot_holds_nothing_old() -> None:
+    """Tile 2 brings one row into the slot of tile 0; without `fresh` the old second row would pass."""
+    ragged = row_pipeline(tiles=3, valid="d0 * -2 + 5, 64", rows=5)
+    whole = view("w", "in", (2, 64), "f32", "ub", offset="(d0 mod 2) * 512", counters=("i",))
+    full = view("v", "out", (2, 64), "f32", "ub", offset="(d0 mod 2) * 512", counters=("i",))
+    old = 'hardware.vector %a, %b {fn = "exp", engine = "vector", fresh}'
+    text = changed(ragged, old, lines(whole, full, old.replace("%a, %b", "%w, %v")))
+    assert "reads poison" in failing(text, (5, 64)).message
+    stale = changed(text, 'hardware.dma %s, %a {engine = "mte2", fresh}', 'hardware.dma %s, %a {engine = "mte2"}')
+    run(parsed(stale), [np.ones((5, 64), np.float32)])
+
+
+def test_on_chip_memory_does_not_outlive_a_kernel() -> None:
+    text = row_pipeline(tiles=2)
+    text = changed(text, "hardware.launch %x0, %y0 {callee = @k}", lines(
+        "hardware.launch %x0, %y0 {callee = @k}", "hardware.launch %x0, %y0 {callee = @late}"))  # fmt: skip
+    kind = text.partition("%x0: ")[2].partition(", %y0")[0]
+    late = lines(
+        f"hardware.kernel @late(%x0: {kind}, %y0: {kind}) {{",
+        local("in", 0, (2, 64), "f32", "ub"),
+        view("a", "in", (2, 64), "f32", "ub"),
+        view("t", "y0", (2, 64), "f32", "gm"),
+        'hardware.dma %a, %t {engine = "mte3"}',
+        "}",
+    )
+    assert "reads poison" in failing(changed(text, "hardware.program", late + "\nhardware.program"), (4, 64)).message
+
+
+def test_an_output_nobody_wrote() -> None:
+    text = row_pipeline(tiles=2, rows=5)
+    error = failing(text, (5, 64))
+    assert error.message == "output 0 (%y0) is poison at [4, 0]: nothing was written there"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        # a view that leaves its buffer
+        ("(d0 mod 2) * 512)", "(d0 mod 3) * 512)",
+         "'hardware.dma' on engine 'mte2' at i=2: touches bytes [1024, 1536) of %in, which has 1024 (byte 0 of 'ub')"),
+        ("(d0 mod 2) * 512)", "(d0 mod 2) * 500)",
+         "at i=1: its operand %in starts at byte 500 of 'ub', not aligned to 32"),
+        ("d0 * 512)", "d0 * 512 - 512)", "touches bytes [-512, 0) of %x0"),
+        # buffers
+        ("{offset = 1024 : i64, slots = 2 : i64", "{offset = 1030 : i64, slots = 2 : i64",
+         "%out at byte 1030 of 'ub' is not aligned to 32 bytes"),
+        ("{offset = 1024 : i64, slots = 2 : i64", "{offset = 253952 : i64, slots = 2 : i64",
+         "%out reaches byte 254976 of 'ub', which has 253952"),
+        # what engines reach and can do
+        ('hardware.dma %s, %a {engine = "mte2"', 'hardware.dma %s, %a {engine = "mte3"',
+         "the move from 'gm' to 'ub' is one of engine 'mte2'"),
+        ('hardware.dma %s, %a {engine = "mte2"', 'hardware.dma %s, %a {engine = "vector"',
+         "an engine of kind vector does not execute this instruction"),
+        ('hardware.dma %s, %a {engine = "mte2"', 'hardware.dma %s, %a {engine = "mte9"',
+         "target 'davinci' has no engine 'mte9'"),
+        ("hardware.vector %a, %b", "hardware.vector %s, %b", "its operand %x0 lies in 'gm', the engine reaches ub"),
+        # events
+        ("event = 0 : i64, from = \"mte2\"", "event = 8 : i64, from = \"mte2\"",
+         "event 8 from 'mte2' to 'vector': target 'davinci' has 8 between two engines"),
+        ('to = "mte2"', 'to = "mte7"', "target 'davinci' has no engine 'mte7'"),
+        # the rest
+        ("callee = @k", "callee = @q", "there is no kernel @q"),
+        ("hardware.launch %x0, %y0", "hardware.launch %x0", "kernel @k takes 2 buffers, got 1"),
+    ],
+)  # fmt: skip
+def test_rejected(old: str, new: str, message: str) -> None:
+    error = failing(changed(row_pipeline(), old, new), (8, 64))
+    assert message in error.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"mk,kn->mn"', '"mk,kn->mk"', "the letters of a matmul are those of a two-operand contraction"),
+        ("hardware.matmul %ld, %rd", "hardware.matmul %xd, %rd",
+         "its lhs %xn lies in 'l1', the engine has it in 'l0a'"),
+        ('hardware.dma %xd, %ld {engine = "mte1"', 'hardware.dma %xs, %ld {engine = "mte1"',
+         "no move from 'gm' to 'l0a'"),
+        ('hardware.dma %xd, %ld {engine = "mte1"', 'hardware.dma %xd, %ld {engine = "fixpipe"',
+         "the move from 'l1' to 'l0a' is one of engine 'mte1'"),
+        ("%r = hardware.buffer {offset = 0 : i64", "%r = hardware.buffer {offset = 32 : i64",
+         "is not aligned to 512 bytes"),
+    ],
+)  # fmt: skip
+def test_rejected_products(old: str, new: str, message: str) -> None:
+    text = product(32, 32, 32)
+    with pytest.raises(UserError) as caught:
+        run(parsed(changed(text, old, new)), [np.ones((32, 32), np.float16)] * 2)
+    assert message in caught.value.message
+
+
+def test_a_move_that_cannot_convert_elements() -> None:
+    body = lines(
+        local("p", 0, (2, 64), "f16", "ub"),
+        view("s", "x0", (2, 64), "f32", "gm"),
+        view("a", "p", (2, 64), "f16", "ub"),
+        COPY[0],
+    )
+    error = failing(program(body, [ROWS], [((2, 64), "f16")]), (2, 64))
+    assert "the move from 'gm' to 'ub' cannot convert f32 to f16" in error.message
+
+
+def test_a_descriptor_has_so_many_dimensions() -> None:
+    """Every second element along six dimensions of extent 2."""
+    shape, rank = (2,) * 6, 6
+    strides = [4 * 4 ** (rank - 1 - d) for d in range(rank)]
+    sparse = "#tile.layout<" + ", ".join(f"[2, {stride * 2}]" for stride in strides) + ">"
+    body = lines(
+        local("p", 0, shape, "f32", "ub"),
+        view("s", "x0", shape, "f32", "gm", sparse),
+        view("a", "p", shape, "f32", "ub"),
+        COPY[0],
+    )
+    error = failing(program(body, [((4,) * 6, "f32")], []), (4,) * 6)
+    assert "the transfer needs 7 dimensions, a descriptor of target 'davinci' has 5" in error.message
+
+
+def test_a_type_the_vector_engine_lacks() -> None:
+    text = on_vector([ROWS], ROWS, 'hardware.vector %a0, %b {fn = "exp", engine = "vector"}')
+    with pytest.raises(UserError, match="tanhh"):
+        run(parsed(changed(text, '"exp"', '"tanhh"')), [np.ones((2, 64), np.float32)])
+
+
+def test_inputs_must_fit() -> None:
+    module = parsed(row_pipeline())
+    with pytest.raises(UserError, match="takes 1 inputs, got 0"):
+        run(module, [])
+    with pytest.raises(UserError, match=r"input 0 has shape \[4, 64\], the program has \[8, 64\]"):
+        run(module, [np.ones((4, 64), np.float32)])
+
+
+def test_a_module_without_a_program() -> None:
+    with pytest.raises(UserError, match=r"executes one 'hardware\.program'"):
+        analyze(parsed('module attributes {tilewright.target = "davinci"} {\n}'))
+
+
+def test_analysis_checks_what_needs_no_data() -> None:
+    text = row_pipeline()
+    with pytest.raises(MachineError, match="mte9"):
+        analyze(parsed(changed(text, 'hardware.dma %s, %a {engine = "mte2"', 'hardware.dma %s, %a {engine = "mte9"')))
+
+
+def test_events_of_an_engine_without_instructions() -> None:
+    """An engine that only takes part in events is one of the kernel's too."""
+    text = changed(
+        row_pipeline(), "hardware.for", lines(signal("mte2", "fixpipe"), wait("mte2", "fixpipe"), "hardware.for")
+    )
+    run(parsed(text), [np.ones((8, 64), np.float32)])
