@@ -7,8 +7,8 @@ about single types is repeated; positions inside such a token are mapped back to
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from lark import Token
 from xdsl.context import Context
@@ -16,17 +16,13 @@ from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     AnyFloat,
     ArrayAttr,
-    BytesAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FileLineColLoc,
-    FloatAttr,
     FunctionType,
-    IndexType,
     IntAttr,
     IntegerAttr,
-    IntegerType,
     LocationAttr,
     StringAttr,
     SymbolRefAttr,
@@ -39,22 +35,19 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import StringLiteral
 
 from ..dialects.errors import UserError
 from ..dialects.graph_types import DimsAttr, bind_dims
 from .diagnostics import SourceError, did_you_mean, verify_message
-from .parser import diagnostic_at
+from .literals import BadLiteral, has_bits, number, string, unescape, with_bits, without_bits
 from .syntax import Array, Dict, Typed, Value
+from .syntax_errors import diagnostic_at
 
 _INTEGERS = re.compile(r"array<(i64|i32)(?:: (-?\d+(?:, -?\d+)*))?>")
 _FILE_LOCATION = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)')
-_SYMBOL = re.compile(r'@(?:"((?:[^"\\]|\\.)*)"|([\w$.]+))')
+_SYMBOL = re.compile(r'@(?:("(?:[^"\\]|\\.)*")|([\w$.]+))')
 # A word, but not the dimensions in front of it: of `4x8xf32` the `f32`.
 _WORD = re.compile(r"(?<=x)[A-Za-z_]\w*|\b[A-Za-z_]\w*")
-_BITS = re.compile(r"0[xX][0-9A-Fa-f]+")
-_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?|true|false")
 _ELEMENT_TYPES = ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index", "tensor")
 _MAX_DEPTH = 64
 """Levels of brackets inside one token; xDSL's parser recurses over them."""
@@ -130,8 +123,6 @@ class AttributeReader:
                 parser.raise_error("unexpected text after this")
         except ParseError as error:
             raise self._unreadable(token, text, error) from None
-        except SourceError:
-            raise
         except Exception as error:
             # Attribute parsers and verifiers raise whatever fits them; for the reader of the text it is bad input.
             raise self.error(f"invalid attribute: {verify_message(error)}", token) from None
@@ -209,7 +200,7 @@ class AttributeReader:
             case "FLOAT":
                 return self._number(token, f64)
             case "SYMBOL":
-                root, *nested = [StringAttr(self._unescape(q) if q else n) for q, n in _SYMBOL.findall(token.value)]
+                root, *nested = [StringAttr(unescape(q) if q else n) for q, n in _SYMBOL.findall(token.value)]
                 return SymbolRefAttr(root, nested)
             case "LOC":
                 return self.location(token)
@@ -227,43 +218,26 @@ class AttributeReader:
         return found
 
     def _dense(self, literal: Token, text: str, type_: Attribute) -> Attribute:
-        """A dense constant. Bits, as in `dense<0xFF800000> : tensor<f32>`, are put in here: xDSL reads an integer."""
         element = cast(TensorType[Attribute], type_).element_type if isinstance(type_, TensorType) else None
-        if not isinstance(element, AnyFloat) or '"' in text or not _BITS.search(literal.value):
+        if not isinstance(element, AnyFloat) or not has_bits(literal.value):
             return self._parse(literal, text)
-        numbers = _NUMBER.findall(literal.value)
-        plain = self._parse(literal, f"{_BITS.sub('0.0', literal.value)} : {text.rpartition(' : ')[2]}")
+        plain = self._parse(literal, f"{without_bits(literal.value)} : {text.rpartition(' : ')[2]}")
         assert isinstance(plain, DenseIntOrFPElementsAttr)
-        size = element.compile_time_size
-        data = bytearray(cast(DenseIntOrFPElementsAttr[AnyFloat], plain).data.data)
-        count = len(data) // size
-        for index, number in enumerate(numbers if len(numbers) > 1 else numbers * count):
-            if _BITS.fullmatch(number):
-                value = int(number, 16)
-                if value >> 8 * size:
-                    raise self.error(f"{number} has more bits than {element}", literal)
-                data[index * size : (index + 1) * size] = value.to_bytes(size, "little")
-        return DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(bytes(data)))
+        return self._checked(literal, lambda: with_bits(cast(DenseIntOrFPElementsAttr[AnyFloat], plain), literal.value))
 
     def constant(self, literal: Token, type_token: Token) -> Attribute:
         """`dense<…>` of a type that is written behind it."""
         return self._typed(literal, type_token)
 
     def _number(self, token: Token, type_: Attribute) -> Attribute:
-        text = token.value
+        return self._checked(token, lambda: number(token.value, type_))
+
+    def _checked(self, token: Token, read: Callable[[], Attribute]) -> Attribute:
+        """What `read` makes of a literal. Raises SourceError at the part of the token at fault."""
         try:
-            if isinstance(type_, IntegerType | IndexType) and token.type == "INT":
-                value = int(text, 0) if "x" in text or "X" in text else int(text)
-                return IntegerAttr(value, cast(IntegerType, type_))
-            if isinstance(type_, AnyFloat):
-                if "x" in text or "X" in text:
-                    raw = int(text, 16).to_bytes(type_.compile_time_size, "little")
-                    return FloatAttr(next(iter(type_.iter_unpack(raw))), type_)
-                return FloatAttr(float(text), type_)
-        except Exception as error:
-            # Range checks raise VerifyException, OverflowError, struct.error, …: all say that the number does not fit.
-            raise self.error(f"{text} does not fit {type_}: {verify_message(error)}", token) from None
-        raise self.error(f"{text} cannot be of type {type_}", token)
+            return read()
+        except BadLiteral as bad:
+            raise self.error(bad.message, token, bad.suggestion, bad.offset, bad.length) from None
 
     def string(self, token: Token) -> str:
         """The contents of a STRING token. Raises SourceError for an unknown escape or bytes that are no text."""
@@ -277,21 +251,9 @@ class AttributeReader:
         found = self._cache.get(text)
         if found is not None:
             return found
-        found = StringAttr(text[1:-1]) if "\\" not in text else self._escaped(token)
+        found = self._checked(token, lambda: string(text))
         self._cache[text] = found
         return found
-
-    def _escaped(self, token: Token) -> Attribute:
-        """Escapes are \\n \\t \\\\ \\" and two hex digits. Escaped bytes beyond ASCII make it a bytes attribute."""
-        bad = re.search(r'\\(?!["nt\\]|[0-9A-Fa-f]{2})', re.sub(r"\\\\", "  ", token.value))
-        if bad:
-            raise self.error("unknown escape in a string", token, 'write \\n, \\t, \\\\, \\" or \\0A', bad.start(), 2)
-        contents = StringLiteral(0, len(token.value), Input(token.value, self.file)).bytes_contents
-        return StringAttr(contents.decode()) if contents.isascii() else BytesAttr(contents)
-
-    def _unescape(self, quoted: str) -> str:
-        text = f'"{quoted}"'
-        return StringLiteral(0, len(text), Input(text, self.file)).bytes_contents.decode("utf-8", "replace")
 
     def symbol(self, token: Token) -> str:
         """The name of a symbol that is defined here."""
@@ -299,7 +261,7 @@ class AttributeReader:
         if len(names) != 1:
             raise self.error("a symbol is defined by its own name, without '::'", token)
         quoted, bare = names[0]
-        return self._unescape(quoted) if quoted else bare
+        return unescape(quoted) if quoted else bare
 
     # --- locations
 

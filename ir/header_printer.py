@@ -108,7 +108,7 @@ def _member_attributes(op: Operation, name: str, count: int) -> Sequence[Mapping
     """One dictionary for each argument or result; None if the property is not of the form the header gives."""
     attribute = op.properties.get(name)
     if attribute is None:
-        return [{}] * count
+        return [dict[str, Attribute]()] * count
     members = cast("ArrayAttr[Attribute]", attribute).data if isinstance(attribute, ArrayAttr) else ()
     result: list[Mapping[str, Attribute]] = []
     for member in members:

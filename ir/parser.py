@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import Any, cast
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
-from .diagnostics import Diagnostic, SourceError, source_line
+from .diagnostics import SourceError
 from .syntax import (
     AliasNode,
     Array,
@@ -35,6 +35,7 @@ from .syntax import (
     RegionNode,
     Typed,
 )
+from .syntax_errors import diagnostic_at, explain
 
 MAX_NESTING = 64
 """Braces within braces. Everything below the text (verifiers, printers, passes) recurses over regions."""
@@ -211,7 +212,8 @@ def parse_syntax(text: str, file: str) -> list[OpNode | AliasNode]:
         # With a transformer, lark returns what the start rule made, whatever its annotation says.
         nodes = cast("list[OpNode | AliasNode]", _lark().parse(text))  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
-        raise SourceError([_explain(error, text, file)]) from None
+        spelled = {d.name: str(d.pattern.value) for d in _lark().terminals if d.pattern.type == "str"}
+        raise SourceError([explain(error, text, file, spelled)]) from None
     _check_nesting(text, file)
     return nodes
 
@@ -228,81 +230,3 @@ def _check_nesting(text: str, file: str) -> None:
             if depth > limit:
                 message = f"nested too deeply: more than {limit} {what} within one another"
                 raise SourceError([diagnostic_at(message, text, file, match.start(), 1)])
-
-
-def diagnostic_at(message: str, text: str, file: str, offset: int, length: int, suggestion: str = "") -> Diagnostic:
-    """An error at a character offset of the text."""
-    line = text.count("\n", 0, offset) + 1
-    start = text.rfind("\n", 0, offset) + 1
-    source = source_line(text[start:], 1)
-    return Diagnostic("error", message, file, line, offset - start + 1, length, suggestion=suggestion, source=source)
-
-
-_WORDS = {
-    "RESULTS": "results ('%x =')",
-    "VALUES": "a value ('%x')",
-    "OPNAME": "an operation",
-    "SYMBOL": "a symbol ('@name')",
-    "LABEL": "a block label ('^bb0')",
-    "STRING": "a string",
-    "KEY": "an attribute name",
-    "INT": "an integer",
-    "FLOAT": "a float",
-    "TYPE": "a type",
-    "SIGNATURE": "a function type ('(…) -> …')",
-    "LOC": "a location ('loc(…)')",
-    "DENSE": "a constant ('dense<…>')",
-    "ALIAS": "an alias",
-    "_DICT_OPEN": "'{'",
-    "VISIBILITY": "'private'",
-    "$END": "the end of the text",
-}
-_STARTS = {
-    "RESULTS",
-    "STRING",
-    "MODULE",
-    "BUILTIN_MODULE",
-    "FUNCTION",
-    "TILE_KERNEL",
-    "HARDWARE_KERNEL",
-    "TILE_FOR",
-    "HARDWARE_FOR",
-}
-_CLOSERS = {"}", ")", "]", ">"}
-
-
-def _explain(error: UnexpectedInput, text: str, file: str) -> Diagnostic:
-    """A syntax error in the user's words."""
-    expected: set[str] = set()
-    length = 1
-    offset = error.pos_in_stream if error.pos_in_stream is not None else len(text)
-    found = repr(text[offset]) if offset < len(text) else "end of the text"
-    if isinstance(error, UnexpectedToken):
-        expected = error.accepts or error.expected
-        token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
-        if token.type == "$END":
-            # lark places the end at the last token; the error is behind it.
-            offset, found = len(text.rstrip()), "end of the text"
-            if not offset:
-                return Diagnostic("error", "the text contains no operation", file, 1, 1)
-        else:
-            length = len(token.split("\n")[0])
-            found = f"'{token if len(token) <= 40 else token[:37] + '…'}'"
-    elif isinstance(error, UnexpectedCharacters):
-        expected = set(error.allowed or ())
-    at = text[offset : offset + 1]
-    if at == '"' and not isinstance(error, UnexpectedToken):
-        return diagnostic_at("this string is not closed on its line", text, file, offset, 1)
-    if at == "<" and re.match(r"[\w$.]", text[offset - 1 : offset]):
-        return diagnostic_at("this '<' is not closed, or holds more than six levels of '<…>'", text, file, offset, 1)
-    return diagnostic_at(f"unexpected {found}; expected {_expectation(expected)}", text, file, offset, length)
-
-
-def _expectation(terminals: set[str]) -> str:
-    spelled = {d.name: repr(d.pattern.value) for d in _lark().terminals if d.pattern.type == "str"}
-    # Wherever an operation may start, so may the keywords of all headers: one word says it.
-    names = (terminals - _STARTS) | {"OPNAME"} if "OPNAME" in terminals else terminals
-    words = {_WORDS.get(name) or spelled.get(name, name) for name in names}
-    # Closers first: after a complete part, closing is what was meant most often.
-    order = sorted(words, key=lambda word: (word.strip("'") not in _CLOSERS, word))
-    return ", ".join(order[:8]) + (", …" if len(order) > 8 else "") if order else "nothing here"

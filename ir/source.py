@@ -15,8 +15,9 @@ from ..dialects.registry import make_context
 from .attributes import AttributeReader
 from .builder import Builder
 from .diagnostics import Diagnostic, SourceError, did_you_mean
-from .parser import diagnostic_at, garbage_collection_paused, parse_syntax
+from .parser import garbage_collection_paused, parse_syntax
 from .printer import GenericPrinter, UniformPrinter
+from .syntax_errors import diagnostic_at
 
 _LOOKS_LIKE_TEXT = re.compile(r'\n|\bfunc\.func\b|\bmodule\s*[{@]|"[\w$.]+"\s*\(|=\s*[a-z]\w*\.\w')
 

@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def names_of(module: ModuleOp) -> list[str | None]:
@@ -64,7 +64,7 @@ def test_graph_programs(case: Case) -> None:
 
 @pytest.mark.parametrize("target", ["davinci", "unified{memory.scratchpad.bytes=8KiB}"])
 @given(case=programs())
-@settings(QUICK, max_examples=3)
+@settings(QUICK, max_examples=2)
 def test_every_dump_of_the_pipeline_is_where_it_continues(target: str, case: Case) -> None:
     module = case.module.clone()
     set_target(module, target)

@@ -11,7 +11,7 @@ from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import parse_module
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.dialects.test import TestOp
+from xdsl.dialects.test import TestOp as Op
 from xdsl.ir import Block, Region
 
 
@@ -38,25 +38,25 @@ def test_use_before_definition() -> None:
 
 
 def test_value_outside_of_its_region() -> None:
-    inner = TestOp(result_types=[i32])
-    module = ModuleOp([TestOp(regions=[Region(Block([inner]))]), TestOp(operands=[inner.results[0]])])
+    inner = Op(result_types=[i32])
+    module = ModuleOp([Op(regions=[Region(Block([inner]))]), Op(operands=[inner.results[0]])])
     assert "outside of the region that defines it" in failure(module).message
 
 
 def test_value_of_an_erased_operation() -> None:
-    lost = TestOp(result_types=[i32])
-    assert "not part of the module any more" in failure(ModuleOp([TestOp(operands=[lost.results[0]])])).message
+    lost = Op(result_types=[i32])
+    assert "not part of the module any more" in failure(ModuleOp([Op(operands=[lost.results[0]])])).message
 
 
 def test_isolated_operations_see_nothing() -> None:
-    outer = TestOp(result_types=[i32])
-    function = FuncOp("f", ([], []), Region(Block([TestOp(operands=[outer.results[0]]), ReturnOp()])))
+    outer = Op(result_types=[i32])
+    function = FuncOp("f", ([], []), Region(Block([Op(operands=[outer.results[0]]), ReturnOp()])))
     assert "'func.func' sees nothing of its surroundings" in failure(ModuleOp([outer, function])).message
 
 
 def test_an_operation_does_not_see_its_own_result() -> None:
-    op = TestOp(result_types=[i32], regions=[Region(Block())])
-    op.regions[0].block.add_op(TestOp(operands=[op.results[0]]))
+    op = Op(result_types=[i32], regions=[Region(Block())])
+    op.regions[0].block.add_op(Op(operands=[op.results[0]]))
     assert "before its definition" in failure(ModuleOp([op])).message
 
 
