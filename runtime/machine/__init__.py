@@ -75,7 +75,7 @@ class _Machine:
         }
 
     def check_order(self) -> None:
-        check = OrderCheck(self.program.target, self.cases)
+        check = OrderCheck(self.cases)
         for launch in self.program.launches:
             check.check(launch)
 

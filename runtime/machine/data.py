@@ -192,7 +192,7 @@ class DataRun:
         part: Access,
         counters: Counters,
     ) -> None:
-        check_place(self.target, kernel, bases, step, view, place, part, counters)
+        check_place(kernel, bases, step, view, place, part, counters)
         if place + part.offset < 0 or place + part.end > self.memories[view.memory].size:
             raise step.error(counters, f"its blocks of {view.name} leave memory '{view.memory}'")
 

@@ -128,7 +128,7 @@ class _Decoder:
         self.depth = max(self.depth, depth + 1)
         body = self.block(op.body.block)
         self.loops = self.loops[:-1]
-        return Loop(depth, name, lower, upper, body)
+        return Loop(op, depth, name, lower, upper, body)
 
     def depths(self, counters: tuple[SSAValue, ...]) -> list[int]:
         return [self.counters[counter] for counter in counters]

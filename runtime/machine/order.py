@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects import hardware
-from ...dialects.target_model import Target
 from .access import Region, Runs, access, byte_runs, runs_meet
 from .affine import Counters
 from .cases import Cases
@@ -71,8 +70,8 @@ class _Space:
 class OrderCheck:
     """Checks the launches of a program; a kernel is walked once per arrangement of what it shares off chip."""
 
-    def __init__(self, target: Target, cases: dict[Instruction, Cases]) -> None:
-        self.target, self.cases = target, cases
+    def __init__(self, cases: dict[Instruction, Cases]) -> None:
+        self.cases = cases
         self.checked: set[tuple[Kernel, tuple[int, ...]]] = set()
 
     def check(self, launch: Launch) -> None:
@@ -81,7 +80,7 @@ class OrderCheck:
         shared = _shared_arguments(launch)
         key = (kernel, tuple(launch.bases[number] for number in sorted(shared)))
         if key not in self.checked:
-            _KernelOrder(self.target, launch, self.cases, shared).run()
+            _KernelOrder(launch, self.cases, shared).run()
             self.checked.add(key)
 
 
@@ -108,8 +107,8 @@ def _shared_arguments(launch: Launch) -> set[int]:
 
 
 class _KernelOrder:
-    def __init__(self, target: Target, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
-        self.target, self.kernel, self.bases, self.cases = target, launch.kernel, launch.bases, cases
+    def __init__(self, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
+        self.kernel, self.bases, self.cases = launch.kernel, launch.bases, cases
         self.ignored = set(range(launch.kernel.arguments)) - shared
         self.ranks = {engine: rank for rank, engine in enumerate(self.kernel.engines)}
         self.clocks = [[0] * len(self.ranks) for _ in self.ranks]
@@ -182,7 +181,7 @@ class _KernelOrder:
             part = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
         if any(low >= high for low, high in part):
             return None
-        check_place(self.target, self.kernel, self.bases, step, view, base, access(view.layout, part), counters)
+        check_place(self.kernel, self.bases, step, view, base, access(view.layout, part), counters)
         return self.spaces.setdefault(view.memory, _Space()).add(base, byte_runs(view.layout, part))
 
     def compare(

@@ -141,6 +141,7 @@ class Instruction(Step):
 class Loop:
     """`depth` numbers its counter; bounds are over the counters around it."""
 
+    op: hardware.ForOp
     depth: int
     name: str
     lower: Affine
@@ -167,6 +168,10 @@ class Kernel:
         """Every step once."""
         yield from _steps(self.body)
 
+    def loops(self) -> Iterator[Loop]:
+        """Every loop once, outer ones first."""
+        yield from _loops(self.body)
+
 
 def _steps(body: Sequence[Node]) -> Iterator[Instruction | EventStep]:
     for node in body:
@@ -174,6 +179,13 @@ def _steps(body: Sequence[Node]) -> Iterator[Instruction | EventStep]:
             yield from _steps(node.body)
         else:
             yield node
+
+
+def _loops(body: Sequence[Node]) -> Iterator[Loop]:
+    for node in body:
+        if isinstance(node, Loop):
+            yield node
+            yield from _loops(node.body)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ def engine_part(body: Sequence[Node], engine: str) -> list[Node]:
         if isinstance(node, Loop):
             inner = engine_part(node.body, engine)
             if inner:
-                part.append(Loop(node.depth, node.name, node.lower, node.upper, inner))
+                part.append(Loop(node.op, node.depth, node.name, node.lower, node.upper, inner))
         elif node.engine == engine:
             part.append(node)
     return part

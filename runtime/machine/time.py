@@ -3,19 +3,22 @@
 An engine runs ahead until it must wait for a signal that has not been given, or wants the off-chip port. The port
 serves one transfer at a time, in order of arrival, engines in the order of the target file where two arrive together.
 No engine that still waits can arrive earlier than those that have arrived, so the earliest of them is always the next.
+
+Loops whose iterations repeat are not walked to their ends (period.py); the result is the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...dialects.target_model import Target
 from .affine import Counters
 from .cases import Case, Cases
+from .cursor import Cursor
 from .errors import MachineError
-from .program import EventKey, EventStep, Instruction, Kernel
+from .period import Periods, Seen, State
+from .program import EventKey, EventStep, Instruction, Kernel, Loop
 from .queues import engine_part, walk
 
 
@@ -35,8 +38,7 @@ class _Engine:
 
     name: str
     rank: int
-    steps: Iterator[Instruction | EventStep]
-    counters: list[int]
+    steps: Cursor
     free: int
     done: int
     busy: int = 0
@@ -55,8 +57,12 @@ class _Events:
 class KernelSimulation:
     """One run of one kernel. It does not depend on addresses, so that every launch of a kernel takes as long."""
 
-    def __init__(self, kernel: Kernel, target: Target, cases: dict[Instruction, Cases]) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, cases: dict[Instruction, Cases], extrapolate: bool = True
+    ) -> None:
         self.kernel, self.target, self.cases = kernel, target, cases
+        self.periods = Periods(walk) if extrapolate else None
+        self.loops = {loop.op: loop for loop in kernel.loops()}
         self.events = _Events()
         self.engines: list[_Engine] = []
         self.port_free = 0
@@ -68,9 +74,8 @@ class KernelSimulation:
         start = self.target.launch_cycles
         self.port_free = start
         for rank, name in enumerate(n for n in self.target.engines if n in self.kernel.engines):
-            counters = [0] * self.kernel.depth
-            steps = walk(engine_part(self.kernel.body, name), counters)
-            self.engines.append(_Engine(name, rank, steps, counters, start, start))
+            steps = Cursor(engine_part(self.kernel.body, name), self.kernel.depth)
+            self.engines.append(_Engine(name, rank, steps, start, start))
         runnable = list(self.engines)
         parked: list[_Engine] = []
         while runnable or parked:
@@ -81,6 +86,8 @@ class KernelSimulation:
                     parked.append(engine)
             if parked:
                 first = min(parked, key=lambda e: (e.free, e.rank))
+                if self.periods is not None:
+                    self._skip(first, self.periods)
                 parked.remove(first)
                 self._transfer(first)
                 runnable.append(first)
@@ -94,7 +101,7 @@ class KernelSimulation:
             step, engine.blocked = engine.blocked, None
             if not self._wait(engine, step):
                 return
-        counters: Counters = engine.counters
+        counters: Counters = engine.steps.counters
         cases, events = self.cases, self.events
         for step in engine.steps:
             if isinstance(step, EventStep):
@@ -144,12 +151,86 @@ class KernelSimulation:
         engine.free = start + case.cycles
         engine.done = max(engine.done, engine.free + case.latency)
 
+    # --- repeating iterations (period.py) -------------------------------------------------------------------------
+
+    def _skip(self, first: _Engine, periods: Periods) -> None:
+        """Moves on by whole periods of the outermost loop around `first`, whose transfer is next, that has one."""
+        for frame in first.steps.frames[1:]:
+            loop = frame.loop
+            assert loop is not None
+            outer = first.steps.counters[: loop.depth]
+            instance = periods.instance(loop, outer, frame.lower, frame.upper)
+            if instance is None or instance.looked.get(first.rank) == frame.value or frame.value + 1 == frame.upper:
+                continue
+            instance.looked[first.rank] = frame.value
+            state = self._state(first, loop, outer, frame.value)
+            if state is None:
+                continue
+            inside = [found.value for e in self.engines if (found := e.steps.inside(loop, outer)) is not None]
+            seen = instance.states.get(state)
+            if seen is not None:
+                times = periods.repetitions(instance, self.loops[loop.op], seen, frame.value, max(inside))
+                if times:
+                    self._repeat(first, loop, seen, frame.value - seen.value, times)
+                    instance.states.clear()
+                    return
+            instance.states[state] = Seen(frame.value, first.free, min(inside), self._counts())
+
+    def _state(self, first: _Engine, loop: Loop, outer: list[int], value: int) -> State | None:
+        """Everything that decides what happens next, relative to the iteration `value` and the time of `first`.
+
+        None where an engine that is not in the loop is not waiting for one that is.
+        """
+        now = first.free
+        state: list[object] = [first.rank, max(self.port_free - now, 0)]
+        for engine in self.engines:
+            steps = engine.steps
+            if not steps.frames:
+                state.append(None)
+                continue
+            frame = steps.inside(loop, outer)
+            if frame is None and engine.blocked is None:
+                return None
+            where = steps.position(loop.depth) if frame is not None else (*steps.position(-1), *steps.counters)
+            relative = None if frame is None else frame.value - value
+            waits = (engine.blocked, engine.parked, max(engine.free - now, 0), max(engine.done - now, 0))
+            state.append((relative, where, *waits))
+        for event, times in self.events.times.items():
+            if times:
+                state.append((event, *(max(time - now, 0) for time in times)))
+        return tuple(state)
+
+    def _counts(self) -> tuple[int, ...]:
+        return (self.instructions, *(engine.busy for engine in self.engines), *self.links.values())
+
+    def _repeat(self, first: _Engine, loop: Loop, seen: Seen, period: int, times: int) -> None:
+        """What happened since `seen` happens `times` times more."""
+        now, outer = first.free, first.steps.counters[: loop.depth]
+        shift = (now - seen.time) * times
+        # A link or event that is new since then was counted from zero: its count then stands at the end, missing.
+        before = (*seen.counts, *(0,) * (len(self._counts()) - len(seen.counts)))
+        more = [(new - old) * times for new, old in zip(self._counts(), before, strict=True)]
+        self.instructions += more[0]
+        for engine, busy in zip(self.engines, more[1:], strict=False):
+            engine.busy += busy
+            frame = engine.steps.inside(loop, outer)
+            if frame is not None:
+                frame.value += period * times
+                engine.steps.counters[loop.depth] = frame.value
+                engine.free, engine.done = max(engine.free, now) + shift, max(engine.done, now) + shift
+        for link, moved in zip(list(self.links), more[1 + len(self.engines) :], strict=True):
+            self.links[link] += moved
+        self.port_free = max(self.port_free, now) + shift
+        for waiting in self.events.times.values():
+            for number, time in enumerate(waiting):
+                waiting[number] = max(time, now) + shift
+
     def _check_end(self) -> None:
         blocked = [engine for engine in self.engines if engine.blocked is not None]
         if blocked:
             step = blocked[0].blocked
             assert step is not None
-            raise step.error(blocked[0].counters, f"deadlock: {step.event_name} is never signalled enough")
+            raise step.error(blocked[0].steps.counters, f"deadlock: {step.event_name} is never signalled enough")
         for event, times in self.events.times.items():
             if times:
                 step = next(s for s in self.kernel.steps() if isinstance(s, EventStep) and s.event == event)
