@@ -13,14 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 
+from tilewright.dialects.registry import make_context
+from tilewright.ir.source import parse_module, print_module
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.dialects.test import Test
 from xdsl.parser import Parser
-
-from tilewright.dialects.registry import make_context
-from tilewright.ir.source import parse_module, print_module
 
 
 def simple_text(count: int) -> str:
