@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 import numpy as np
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import hardware
@@ -31,8 +31,8 @@ class Region:
     high: tuple[int, ...]
 
 
-def regions_of(op: hardware.InstructionOp) -> list[Region | None]:
-    """Per view, the largest active region of the instruction over its iterations; None where it is always empty.
+def regions_of(op: hardware.InstructionOp, ranges: Mapping[SSAValue, Range]) -> tuple[Region | None, ...]:
+    """Per view, the largest active region of the instruction while the counters are in `ranges`; None if it is empty.
 
     An output that is written afresh is touched whole.
     """
@@ -42,21 +42,33 @@ def regions_of(op: hardware.InstructionOp) -> list[Region | None]:
     high: dict[object, int] = {}
     for view, names in zip(views, axes, strict=True):
         shape = shape_of(view)
-        ranges = [counter_range(counter) for counter in view.counters]
-        starts = [0] * len(shape) if view.start is None else [reach(e, ranges)[0] for e in view.start.data.results]
-        ends = list(shape) if view.valid is None else [reach(e, ranges)[1] for e in view.valid.data.results]
+        reached = [ranges.get(counter, (0, 0)) for counter in view.counters]
+        starts = [0] * len(shape) if view.start is None else [reach(e, reached)[0] for e in view.start.data.results]
+        ends = list(shape) if view.valid is None else [reach(e, reached)[1] for e in view.valid.data.results]
         for name, start, end, extent in zip(names, starts, ends, shape, strict=True):
             low[name] = max(low.get(name, 0), start)
             high[name] = min(high.get(name, extent), end, extent)
     found: list[Region | None] = []
     for view, names in zip(views, axes, strict=True):
-        layout, shape = layout_of(view), shape_of(view)
+        shape = shape_of(view)
         whole = op.fresh is not None and view is views[-1]
         first = (0,) * len(shape) if whole else tuple(low[name] for name in names)
         last = shape if whole else tuple(high[name] for name in names)
         empty = any(a >= b for a, b in zip(first, last, strict=True))
-        found.append(None if empty else Region(layout, first, last))
-    return found
+        found.append(None if empty else Region(layout_of(view), first, last))
+    return tuple(found)
+
+
+def bounding_counters(op: hardware.InstructionOp) -> list[SSAValue]:
+    """The counters that the active region of an instruction depends on."""
+    found: dict[SSAValue, None] = {}
+    for view in (view_of(value) for value in op.views):
+        for bound in (view.start, view.valid):
+            for expr in bound.data.results if bound is not None else ():
+                for part in expr.dfs():
+                    if isinstance(part, AffineDimExpr):
+                        found[view.counters[part.position]] = None
+    return list(found)
 
 
 def _axes(op: hardware.InstructionOp) -> list[list[object]]:
@@ -89,15 +101,6 @@ def layout_of(view: hardware.ViewOp) -> Layout:
     """Layout of a view in bytes."""
     assert isinstance(view.res.type, ViewType)
     return view.layout.layout(byte_width(view.res.type.element_type))
-
-
-def counter_range(counter: SSAValue) -> Range:
-    """The values that a loop counter takes."""
-    loop = counter.owner.parent_op() if isinstance(counter.owner, Block) else None
-    assert isinstance(loop, hardware.ForOp)
-    low = reach(loop.lower.data.results[0], [counter_range(value) for value in loop.lower_operands])[0]
-    high = reach(loop.upper.data.results[0], [counter_range(value) for value in loop.upper_operands])[1]
-    return low, max(low, high - 1)
 
 
 def reach(expr: AffineExpr, ranges: Sequence[Range]) -> Range:

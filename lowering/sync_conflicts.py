@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.ir import Block, SSAValue
 
 from ..dialects import hardware
-from .sync_bytes import Region, overlap, regions_of, runs_of, view_of
+from .sync_bytes import Range, Region, bounding_counters, overlap, regions_of, runs_of, view_of
 from .sync_trace import Body, Instruction, Trace, values_of
 
 Roots = Mapping[SSAValue, object]
@@ -64,7 +63,7 @@ def conflicts_of(trace: Trace, roots: Roots) -> Conflicts:
     rows = _RowMaps()
     for instruction, row in trace.walk():
         counts = needed[instruction.engine]
-        touched = [per_row[row] for per_row in accesses[instruction.number]]
+        touched = accesses[instruction.number][row]
         grown = False
         for cell in touched:
             for other in meets[cell]:
@@ -128,28 +127,48 @@ class _RowMaps:
 
 
 def _cells(trace: Trace, roots: Roots) -> tuple[list[_Cell], list[list[list[int]]]]:
-    """All cells, and per instruction and view the cell of each row."""
+    """All cells, and per instruction and row the cells of its views."""
     cells: list[_Cell] = []
     accesses: list[list[list[int]]] = []
     for instruction in trace.instructions:
-        views: list[list[int]] = []
-        for operand, region in zip(instruction.op.views, regions_of(instruction.op), strict=True):
-            if region is None:
-                continue
+        body, op = instruction.body, instruction.op
+        touched: list[list[int]] = [[] for _ in range(body.rows)]
+        regions = _regions(instruction)
+        for number, operand in enumerate(op.views):
             view = view_of(operand)
             space, start = _place(view.buffer, roots)
-            offsets = values_of(view.offset.data.results[0], view.counters, instruction.body)
-            distinct, inverse = np.unique(offsets, return_inverse=True)
-            first = len(cells)
-            runs = runs_of(region)
-            low, high = int(runs[0, 0]), int(runs[-1, 1])
-            writes = operand is instruction.op.output
-            for offset in distinct:
-                base = start + int(offset)
-                cells.append(_Cell(space, instruction, writes, region, base, base + low, base + high))
-            views.append([first + int(number) for number in inverse.ravel()])
-        accesses.append(views)
+            offsets = values_of(view.offset.data.results[0], view.counters, body)
+            known: dict[tuple[Region, int], int] = {}
+            for row, offset in enumerate(offsets.tolist()):
+                region = regions[row][number]
+                if region is None:
+                    continue
+                cell = known.get((region, offset))
+                if cell is None:
+                    cell = known[region, offset] = len(cells)
+                    base, runs = start + offset, runs_of(region)
+                    low, high = base + int(runs[0, 0]), base + int(runs[-1, 1])
+                    cells.append(_Cell(space, instruction, operand is op.output, region, base, low, high))
+                touched[row].append(cell)
+        accesses.append(touched)
     return cells, accesses
+
+
+def _regions(instruction: Instruction) -> list[tuple[Region | None, ...]]:
+    """Per row, the active regions of the views over the iterations that the row stands for."""
+    body, op = instruction.body, instruction.op
+    counters = bounding_counters(op)
+    if not counters:
+        return [regions_of(op, {})] * body.rows
+    columns = [(body.counters[counter].tolist(), body.slack[counter].tolist()) for counter in counters]
+    known: dict[tuple[Range, ...], tuple[Region | None, ...]] = {}
+    found: list[tuple[Region | None, ...]] = []
+    for row in range(body.rows):
+        ranges = tuple((values[row], values[row] + slack[row]) for values, slack in columns)
+        if ranges not in known:
+            known[ranges] = regions_of(op, dict(zip(counters, ranges, strict=True)))
+        found.append(known[ranges])
+    return found
 
 
 def _place(buffer: SSAValue, roots: Roots) -> tuple[object, int]:

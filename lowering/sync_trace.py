@@ -38,13 +38,15 @@ class Instruction:
 class Body:
     """The kernel's block or that of a loop, with the iterations ("rows") of the clipped trace in order.
 
-    `counters[v]` is the value of counter v in each row, `parent_rows` the row of the body around it.
+    `counters[v]` is the value of counter v in each row, `slack[v]` how many iterations of its loop were left out: the
+    row stands for the iterations `counters[v]` to `counters[v] + slack[v]`. `parent_rows`: the row of the outer body.
     """
 
     block: Block
     loop: hardware.ForOp | None
     parent: Body | None
     counters: dict[SSAValue, IntArray]
+    slack: dict[SSAValue, IntArray]
     parent_rows: list[int]
     items: list[Instruction | Body] = field(default_factory=list["Instruction | Body"])
     children: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -98,31 +100,32 @@ def trace_of(kernel: hardware.KernelOp) -> Trace:
                 body.items.append(fill(_iterate(op, body, clip)))
         return body
 
-    root = fill(Body(kernel.body.block, None, None, {}, [0]))
+    root = fill(Body(kernel.body.block, None, None, {}, {}, [0]))
     return Trace(root, tuple(instructions), tuple(engines))
 
 
 def _iterate(op: hardware.ForOp, parent: Body, clip: _Clip) -> Body:
     """The body of a loop with its clipped iterations."""
-    lower = _bound(op.lower.data.results[0], op.lower_operands, parent)
-    upper = _bound(op.upper.data.results[0], op.upper_operands, parent)
+    lower = values_of(op.lower.data.results[0], op.lower_operands, parent)
+    upper = values_of(op.upper.data.results[0], op.upper_operands, parent)
     parent_rows: list[int] = []
     values: list[int] = []
+    left_out: list[int] = []
     children: list[tuple[int, int]] = []
     for row in range(parent.rows):
         first = len(values)
-        low = int(lower[row])
-        values += range(low, low + clip.trips(op, int(upper[row]) - low))
-        parent_rows += [row] * (len(values) - first)
+        low, trips = int(lower[row]), int(upper[row] - lower[row])
+        kept = clip.trips(op, trips)
+        values += range(low, low + kept)
+        left_out += [trips - kept] * kept
+        parent_rows += [row] * kept
         children.append((first, len(values)))
     index = np.array(parent_rows, np.int64)
     counters = {counter: column[index] for counter, column in parent.counters.items()}
     counters[op.counter] = np.array(values, np.int64)
-    return Body(op.body.block, op, parent, counters, parent_rows, children=children)
-
-
-def _bound(expr: AffineExpr, operands: Sequence[SSAValue], parent: Body) -> IntArray:
-    return values_of(expr, operands, parent)
+    slack = {counter: column[index] for counter, column in parent.slack.items()}
+    slack[op.counter] = np.array(left_out, np.int64)
+    return Body(op.body.block, op, parent, counters, slack, parent_rows, children=children)
 
 
 def values_of(expr: AffineExpr, operands: Sequence[SSAValue], body: Body) -> IntArray:
