@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 
+from ..dialects.attributes import int_values
 from ..dialects.hardware import KernelOp, ProgramOp
 from ..dialects.target import Target, target_of
 from .machine import MachineResult
@@ -111,9 +112,9 @@ def plain(attribute: Attribute) -> Json:
         case IntegerAttr():
             return cast("IntegerAttr[Any]", attribute).value.data
         case DenseArrayBase():
-            return [int(v) for v in cast("tuple[int, ...]", attribute.get_values())]
+            return list(int_values(attribute))
         case ArrayAttr():
-            return [plain(inner) for inner in cast("ArrayAttr[Attribute]", attribute)]
+            return [plain(inner) for inner in attribute]
         case DictionaryAttr():
             return {name: plain(inner) for name, inner in attribute.data.items()}
         case _:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, deserialize
+from safetensors import SafetensorError, deserialize  # pyright: ignore[reportUnknownVariableType]
 
 from tilewright.dialects.dtypes import ElementType
 from tilewright.dialects.errors import UserError
@@ -88,7 +88,7 @@ def _by_name(
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        return cast("Mapping[str, npt.ArrayLike]", given)
+        return given
     if len(given) != len(specs):
         raise plain_error(f"the program takes {len(specs)} inputs ({', '.join(map(str, specs))}), got {len(given)}")
     return {spec.name: value for spec, value in zip(specs, given, strict=True)}
@@ -166,8 +166,8 @@ def weight_loader(resolve: Callable[[str], Path]) -> Callable[[str, str], Array]
 def _safetensors(data: bytes) -> dict[str, Array]:
     """Entries of a safetensors file whose element type the graph level has."""
     arrays: dict[str, Array] = {}
-    for key, entry in deserialize(data):
-        dtype = _STORED.get(str(entry["dtype"]))
+    for key, entry in cast("list[tuple[str, dict[str, Any]]]", deserialize(data)):
+        dtype = _STORED.get(entry["dtype"])
         if dtype is not None:
-            arrays[key] = np.frombuffer(cast(bytes, entry["data"]), dtype).reshape(cast("list[int]", entry["shape"]))
+            arrays[key] = np.frombuffer(entry["data"], dtype).reshape(entry["shape"])
     return arrays

@@ -40,7 +40,7 @@ def compulsory_bytes(module: ModuleOp) -> tuple[int, int]:
         elif any(result in needs for result in op.results):
             for value, mask in zip(op.operands, _operand_needs(op, needs), strict=True):
                 _add(needs, value, mask)
-    stored = [op.res for op in block.ops if _is_stored(op)]
+    stored = [op.results[0] for op in block.ops if _is_stored(op)]
     read = sum(_bytes(root, needs[root]) for root in (*block.args, *stored) if root in needs)
     return read, written
 
@@ -87,7 +87,8 @@ def _all(value: SSAValue) -> Mask:
 
 
 def _add(needs: dict[SSAValue, Mask], value: SSAValue, mask: Mask) -> None:
-    needs[value] = mask if value not in needs else np.asarray(needs[value] | mask)
+    earlier = needs.get(value)
+    needs[value] = mask if earlier is None else np.asarray(np.logical_or(earlier, mask), np.bool_)
 
 
 def _bytes(value: SSAValue, mask: Mask) -> int:

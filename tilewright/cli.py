@@ -39,9 +39,11 @@ def invoke(args: Sequence[str]) -> int:
     """Runs one command line and returns its exit code. Messages go to the standard error stream."""
     session = Session()
     try:
-        code: object = cli.main(list(args), prog_name="tilewright", standalone_mode=False, obj=session)
+        # Not `cli.main`: it takes a reader that has gone for a failure.
+        with cli.make_context("tilewright", list(args), obj=session) as context:
+            cli.invoke(context)
         sys.stdout.flush()
-        return code if isinstance(code, int) else OK
+        return OK
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def plain_error(message: str) -> SourceError:
 
 
 @contextmanager
-def diagnosed(texts: Mapping[str, str]) -> Iterator[None]:
+def diagnosed(texts: Mapping[str, str]) -> Generator[None]:
     """Turns a UserError raised inside into a SourceError that shows its line; `texts` maps file names to texts.
 
     What the machine finds wrong becomes a CheckError.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def _buffers(program: ProgramOp, role: str) -> tuple[TensorSpec, ...]:
     return tuple(_spec(name, op.res.type) for name, op in zip(_distinct(names), found, strict=True))
 
 
-def _named(values: list[SSAValue], prefix: str) -> tuple[TensorSpec, ...]:
+def _named(values: Sequence[SSAValue], prefix: str) -> tuple[TensorSpec, ...]:
     names = _distinct([value.name_hint or f"{prefix}{n}" for n, value in enumerate(values)])
     return tuple(_spec(name, value.type) for name, value in zip(names, values, strict=True))
 

@@ -18,10 +18,16 @@ PLAIN_WIDTH = 120
 """Columns where the output is not a terminal."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1 here; the command line decides."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """The standard output: colours on a terminal only and never with NO_COLOR."""
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return _Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def table(*columns: str, right: Sequence[str] = ()) -> Table:

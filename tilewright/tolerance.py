@@ -33,7 +33,7 @@ def default_tolerance(module: ModuleOp) -> float:
             row = element(value.type)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
             if row.kind == "float":
                 units.append(UNITS[row.name])
-                longest = max(longest, *(int(d) for d in value.type.get_shape()))  # pyright: ignore[reportUnknownMemberType]
+                longest = max(longest, *(int(d) for d in value.type.get_shape()), 1)  # pyright: ignore[reportUnknownMemberType]
     coarsest = max(units)
     return ROUNDINGS * coarsest + (4 * math.sqrt(longest) * UNITS["f32"] if coarsest else 0.0)
 
