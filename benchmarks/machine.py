@@ -1,0 +1,84 @@
+"""How fast the machine is: instructions per second of decoding, time, order and data, on compiled programs.
+
+    python benchmarks/machine.py
+
+Prints one row per program. `walked` is the simulation without skipping repeating iterations; it must give the same
+cycles. Exits with 1 where it does not, or where walking is slower than the goal.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import tilewright
+from tilewright.runtime.machine import MachineOptions, analyze, check_order
+from tilewright.runtime.machine.cases import Cases
+from tilewright.runtime.machine.decode import decode
+from tilewright.runtime.machine.program import Instruction
+from tilewright.runtime.machine.time import KernelSimulation
+
+GOAL = 200_000
+"""Instructions per second of the simulation, every iteration walked."""
+
+ATTENTION = """
+func.func @attention(%q: tensor<8x1024x64xf16>, %k: tensor<8x1024x64xf16>, %v: tensor<8x1024x64xf16>)
+    -> tensor<8x1024x64xf16> {
+  %scale = graph.constant dense<0.125> : tensor<f16>
+  %s = graph.matmul %q, %k {transpose_b} : tensor<8x1024x1024xf16>
+  %t = graph.mul %s, %scale : tensor<8x1024x1024xf16>
+  %p = graph.softmax %t {axis = -1 : i64} : tensor<8x1024x1024xf16>
+  %o = graph.matmul %p, %v : tensor<8x1024x64xf16>
+  func.return %o : tensor<8x1024x64xf16>
+}
+"""
+LINEAR = """
+func.func @linear(%x: tensor<512x1024xf16>, %w: tensor<1024x768xf16>, %bias: tensor<768xf16>) -> tensor<512x768xf16> {
+  %r = graph.matmul %x, %w : tensor<512x768xf16>
+  %y = graph.add %r, %bias : tensor<512x768xf16>
+  func.return %y : tensor<512x768xf16>
+}
+"""
+T = TypeVar("T")
+
+
+def timed(call: Callable[[], T]) -> tuple[T, float]:
+    begin = time.perf_counter()
+    return call(), time.perf_counter() - begin
+
+
+def measure(name: str, text: str, target: str) -> bool:
+    program = tilewright.compile(tilewright.load(text), target)
+    module = program.snapshot("hardware").module
+    decoded, decode_s = timed(lambda: decode(module))
+    kernels = list(dict.fromkeys(launch.kernel for launch in decoded.launches))
+    steps = [step for kernel in kernels for step in kernel.steps() if isinstance(step, Instruction)]
+    cases = {step: Cases(step, decoded.target) for step in steps}
+    simulations = [KernelSimulation(kernel, decoded.target, cases, extrapolate=False) for kernel in kernels]
+    walked, walk_s = timed(lambda: [simulation.run() for simulation in simulations])
+    result, analyze_s = timed(lambda: analyze(module))
+    _, order_s = timed(lambda: check_order(module))
+    unchecked = MachineOptions(check=False)
+    _, data_s = timed(lambda: program.run(seed=0, check=unchecked))
+    _, checked_s = timed(lambda: program.run(seed=0))
+    count = sum(time.instructions for time in walked)
+    cycles = {kernel.name: found.cycles for kernel, found in zip(kernels, walked, strict=True)}
+    same = all(cycles[kernel.name] == kernel.cycles for kernel in result.kernels)
+    print(
+        f"{name:10} {target:8} {count:9} instructions, {result.cycles:10} cycles: decode {decode_s:.2f} s, "
+        f"walked {walk_s:.2f} s ({count / walk_s:,.0f}/s), analyze {analyze_s:.2f} s, order {order_s:.2f} s, "
+        f"run {data_s:.2f} s, checked {checked_s:.2f} s{'' if same else '  CYCLES DIFFER'}"
+    )
+    return same and (count < GOAL // 10 or count / walk_s >= GOAL)
+
+
+def main() -> int:
+    programs = [("linear", LINEAR), ("attention", ATTENTION)]
+    met = [measure(name, text, target) for name, text in programs for target in ("davinci", "unified")]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
