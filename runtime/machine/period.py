@@ -8,7 +8,7 @@ instructions of later iterations touch regions of the same sizes and no engine l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -48,9 +48,10 @@ class Instance:
 
 
 class Periods:
-    """The current executions of the loops of a kernel."""
+    """The current executions of the loops of a kernel. `loops` have the steps of all engines."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, loops: Iterable[Loop], walk: Walk) -> None:
+        self.loops = {loop.op: loop for loop in loops}
         self.walk = walk
         self.instances: dict[ForOp, Instance] = {}
         self.regular: dict[ForOp, bool] = {}
@@ -59,7 +60,8 @@ class Periods:
         """The execution of a loop around an engine; None for a loop inside which bounds depend on its counter."""
         regular = self.regular.get(loop.op)
         if regular is None:
-            regular = self.regular[loop.op] = not any(_bounds_depend(node, loop.depth) for node in loop.body)
+            body = self.loops[loop.op].body
+            regular = self.regular[loop.op] = not any(_bounds_depend(node, loop.depth) for node in body)
         if not regular:
             return None
         found = self.instances.get(loop.op)
@@ -69,10 +71,10 @@ class Periods:
 
     def repetitions(self, instance: Instance, loop: Loop, seen: Seen, value: int, most: int) -> int:
         """How often the iterations from `seen` to `value` can follow once more, the engine farthest ahead being in
-        iteration `most` now. `loop` has the steps of all engines."""
+        iteration `most` now."""
         period = value - seen.value
         if instance.bounds is None:
-            instance.bounds = self._bounds(instance, loop)
+            instance.bounds = self._bounds(instance, self.loops[loop.op])
         bounds = instance.bounds
         last = instance.upper - 1
         if bounds.size:

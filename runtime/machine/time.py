@@ -61,8 +61,7 @@ class KernelSimulation:
         self, kernel: Kernel, target: Target, cases: dict[Instruction, Cases], extrapolate: bool = True
     ) -> None:
         self.kernel, self.target, self.cases = kernel, target, cases
-        self.periods = Periods(walk) if extrapolate else None
-        self.loops = {loop.op: loop for loop in kernel.loops()}
+        self.periods = Periods(kernel.loops(), walk) if extrapolate else None
         self.events = _Events()
         self.engines: list[_Engine] = []
         self.port_free = 0
@@ -169,7 +168,7 @@ class KernelSimulation:
             inside = [found.value for e in self.engines if (found := e.steps.inside(loop, outer)) is not None]
             seen = instance.states.get(state)
             if seen is not None:
-                times = periods.repetitions(instance, self.loops[loop.op], seen, frame.value, max(inside))
+                times = periods.repetitions(instance, loop, seen, frame.value, max(inside))
                 if times:
                     self._repeat(first, loop, seen, frame.value - seen.value, times)
                     instance.states.clear()

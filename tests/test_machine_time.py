@@ -1,0 +1,187 @@
+"""Cycles: by hand for small programs, and the same whether repeating iterations are walked or skipped."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machine_programs import both, lines, local, loop, parsed, product, program, row_pipeline, signal, view, wait
+from tilewright.runtime.machine import MachineResult, analyze
+from tilewright.runtime.machine import _Machine as Machine  # pyright: ignore[reportPrivateUsage]
+from tilewright.runtime.machine.time import KernelSimulation
+
+# davinci: launch 2000; port 100 bytes a cycle; read latency 1400, write latency 300; vector 256 bytes a cycle.
+LAUNCH, READ, WRITE = 2000, 1400, 300
+LOAD = STORE = 6  # ⌈512 ÷ 100⌉: one tile of 2 × 64 f32 on the port
+EXP = 12 + 2  # start-up, 512 ÷ 256
+
+
+def test_one_tile() -> None:
+    result = analyze(parsed(row_pipeline(tiles=1)))
+    assert result.cycles == LAUNCH + LOAD + READ + EXP + STORE + WRITE
+    assert result.engine_busy == {"mte2": LOAD, "vector": EXP, "mte3": STORE}
+
+
+def test_latencies_of_loads_overlap() -> None:
+    """The second tile is loaded behind the first, and computed behind it: its load does not wait for the latency."""
+    result = analyze(parsed(row_pipeline(tiles=2)))
+    assert result.cycles == LAUNCH + LOAD + READ + 2 * EXP + STORE + WRITE
+
+
+def test_a_slot_is_refilled_when_it_is_free() -> None:
+    """With two slots the third load waits for the first tile's exp, and has its latency for itself."""
+    result = analyze(parsed(row_pipeline(tiles=3)))
+    first = LAUNCH + LOAD + READ + EXP  # slot 0 is free again
+    assert result.cycles == first + LOAD + READ + EXP + STORE + WRITE
+
+
+def test_a_load_and_a_store_share_the_port() -> None:
+    """Both are ready at once; mte2 comes first in the target file, so the store begins when the load is through."""
+    shape = (16, 64)  # 4096 bytes: 41 cycles on the port
+    body = lines(
+        local("p", 0, shape, "f32", "ub"),
+        local("q", 4096, shape, "f32", "ub"),
+        view("s", "x0", shape, "f32", "gm"),
+        view("a", "p", shape, "f32", "ub"),
+        view("b", "q", shape, "f32", "ub"),
+        view("t", "y0", shape, "f32", "gm"),
+        'hardware.fill %b {value = 1.0 : f32, engine = "vector"}',
+        signal("vector", "mte2"),
+        signal("vector", "mte3"),
+        wait("vector", "mte2"),
+        wait("vector", "mte3"),
+        'hardware.dma %b, %t {engine = "mte3"}',
+        'hardware.dma %s, %a {engine = "mte2"}',
+    )
+    result = analyze(parsed(program(body, [(shape, "f32")], [(shape, "f32")])))
+    fill = 6 + 16
+    load_end = LAUNCH + fill + 41 + READ
+    store_end = LAUNCH + fill + 41 + 41 + WRITE
+    assert result.cycles == max(load_end, store_end) == load_end
+    assert result.engine_busy == {"mte2": 41, "mte3": 41, "vector": fill}
+
+
+def test_a_move_slower_than_the_port_leaves_the_port_to_others() -> None:
+    """fixpipe: 128 bytes a cycle of the wider side, here f32 → f16, while the f16 side is all that crosses the port."""
+    result = analyze(parsed(product(32, 32, 32)))
+    load = 2 * 21  # 2048 bytes each
+    on_chip = 2 * 8  # 2048 ÷ 256 each
+    multiply = 2 * 2 * 2  # blocks of 16 × 16 × 16
+    store = max(32 * 32 * 4 // 128, 21)
+    assert result.cycles == LAUNCH + load + READ + on_chip + multiply + store + WRITE
+
+
+def test_launches_follow_one_another() -> None:
+    text = row_pipeline(tiles=1)
+    again = "hardware.launch %x0, %y0 {callee = @k}"
+    twice = analyze(parsed(text.replace(again, again + "\n" + again)))
+    assert twice.cycles == 2 * analyze(parsed(text)).cycles
+    assert [kernel.cycles for kernel in twice.kernels] == [twice.cycles // 2] * 2
+
+
+def test_the_target_decides() -> None:
+    slow = row_pipeline(tiles=1).replace('"davinci"', '"davinci{memory.gm.read_latency=0 memory.gm.core_rate=1}"')
+    assert analyze(parsed(slow)).cycles == LAUNCH + 512 + EXP + 512 + WRITE
+
+
+def both_ways(text: str) -> None:
+    machine = Machine(parsed(text))
+    target, cases = machine.program.target, machine.cases
+    for launch in machine.program.launches:
+        walked = KernelSimulation(launch.kernel, target, cases, extrapolate=False).run()
+        assert KernelSimulation(launch.kernel, target, cases).run() == walked
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3, 4, 7, 100])
+def test_repeating_iterations(tiles: int) -> None:
+    both_ways(row_pipeline(tiles))
+    both_ways(product(32, 32 * tiles, 32, tiles))
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        "d0 * -2 + 121, 64",  # a ragged last tile
+        "d0 * -1 + 40, 64",  # fewer rows at the end, none after that
+        "2, 64 - d0 mod 7",  # a period of seven
+        "2, d0",  # no two iterations alike
+        "2, 64 - d0 floordiv 20",  # three periods one after another
+        "d0 - 30, 64",  # nothing at first
+    ],
+)
+def test_iterations_that_differ(valid: str) -> None:
+    both_ways(row_pipeline(61, valid=valid, rows=122))
+
+
+def test_what_repeats_is_skipped() -> None:
+    """A million tiles take no longer than a few."""
+    result = analyze(parsed(row_pipeline(1_000_000)))
+    assert result.kernels[0].instructions == 3_000_000
+    assert result.links == {"gm->ub": 512_000_000, "ub->gm": 512_000_000}
+    few, more = (analyze(parsed(row_pipeline(tiles))).cycles for tiles in (1000, 1002))
+    assert result.cycles == few + (more - few) * 999_000 // 2
+
+
+ENGINES = ("mte2", "vector", "mte3")
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> str:
+    """Loops two deep over transfers and vector instructions of random sizes, and events that match."""
+    shape = (8, 64)
+    outer, inner = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    triangular = draw(st.booleans())
+
+    def instruction(number: int, counters: tuple[str, ...]) -> str:
+        engine = draw(st.sampled_from(ENGINES))
+        bound = draw(st.sampled_from(["8", "5", "1", *(f"{c} + 1" for c in ("d0", "d1")[: len(counters)]),
+                                      *(f"9 - {c} * 2" for c in ("d0", "d1")[: len(counters)])]))  # fmt: skip
+        valid = f"{bound}, 64"
+        names = [f"{letter}{number}_{len(counters)}" for letter in "gl"]
+        views = [
+            view(names[0], "x0", shape, "f32", "gm", counters=counters, valid=valid),
+            view(names[1], "p", shape, "f32", "ub", counters=counters, valid=valid),
+        ]
+        word = {
+            "mte2": f'hardware.dma %{names[0]}, %{names[1]} {{engine = "mte2"}}',
+            "mte3": f'hardware.dma %{names[1]}, %{names[0]} {{engine = "mte3"}}',
+            "vector": f'hardware.vector %{names[1]}, %{names[1]} {{fn = "exp", engine = "vector"}}',
+        }[engine]
+        event = ""
+        if draw(st.booleans()):
+            other = draw(st.sampled_from([e for e in ENGINES if e != engine]))
+            event = both(engine, other)
+        return lines(*views, word, event)
+
+    def block(counters: tuple[str, ...], start: int) -> str:
+        count = draw(st.integers(1, 3))
+        return lines(*(instruction(start + n, counters) for n in range(count)))
+
+    inside = block(("i", "j"), 10)
+    bounds = "affine_map<(d0) -> (d0 + 1)>(%i)" if triangular else str(inner)
+    nest = f"hardware.for %j = 0 to {bounds} {{\n{inside}\n}}"
+    body = lines(
+        local("p", 0, shape, "f32", "ub"),
+        loop("i", outer, lines(block(("i",), 20), nest, block(("i",), 30) if draw(st.booleans()) else "")),
+        block((), 40),
+    )
+    return program(body, [(shape, "f32")], [])
+
+
+@given(nests())
+@settings(max_examples=60, deadline=None)
+def test_random_nests(text: str) -> None:
+    both_ways(text)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 40))
+@settings(max_examples=30, deadline=None)
+def test_random_credits(loads: int, stores: int, tiles: int) -> None:
+    """More or fewer credits than slots: other overlaps, other periods."""
+    text = row_pipeline(tiles)
+    for source, sink, count in (("vector", "mte2", loads), ("mte3", "vector", stores)):
+        for event in (signal, wait):
+            old = event(source, sink, 0, 2)
+            assert text.count(old) == 1
+            text = text.replace(old, event(source, sink, 0, count))
+    both_ways(text)
