@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.errors import UserError
 from ..dialects.graph_fused import FusedOp
-from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
+from ..dialects.graph_primitives import ConstantOp, MapOp, ViewOp, WeightOp
 from ..dialects.graph_types import static_shape
 from ..dialects.index_map import IndexMap, reshape_affine
 from ..dialects.locations import fuse_locations
@@ -43,7 +43,8 @@ class FusePass(ModulePass):
     1. each primitive starts as a group of its own; constants that fill a shape are copied into their users,
        views and iotas have one user each;
     2. a producer's group and its consumer's become one where no path leaves and re-enters it (convex), where their
-       values have common axes, and where the best schedule of the whole costs no more than those of the parts;
+       values have common axes, and where the best schedule of the whole costs no more than those of the parts
+       (elementwise ops on elementwise ops need no search for that);
     3. a reshape alone stays outside: it costs nothing (`tile` makes it an alias);
     4. results that are arguments, constants or given twice are copied by a group of their own.
 
@@ -52,7 +53,7 @@ class FusePass(ModulePass):
 
     name = "fuse"
     unfused: bool = False
-    effort: int = 120
+    effort: int = 48
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
@@ -187,8 +188,8 @@ class Partition:
         if producer is consumer or not self.convex(producer, consumer):
             return False
         union = self.ordered([*producer.ops, *consumer.ops])
-        if isinstance(producer.ops[0], ConstantOp) and len(producer.ops) == 1:
-            self.unite(producer, consumer)
+        if all(isinstance(op, ConstantOp | MapOp) for op in union):
+            self.unite(producer, consumer)  # elementwise on elementwise: one pass instead of two, at any tile size
             return True
         try:
             together = self.costs.cost(self.block(union))

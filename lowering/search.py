@@ -18,7 +18,7 @@ from ..dialects.target_model import Target
 from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
-from .nest import default_hold, node_taps, place_nest
+from .nest import Nest, default_hold, node_taps, place_nest
 from .roles import Roles, tile_bytes
 
 _T = TypeVar("_T")
@@ -65,6 +65,7 @@ class Search:
         self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
+        self.nests: dict[tuple[str, str, tuple[str, ...]], Nest] = {}
 
     def run(self) -> list[Choice]:
         for start in self.starts():
@@ -130,12 +131,22 @@ class Search:
     def evaluate(self, state: State) -> Choice | None:
         if state not in self.seen:
             try:
-                nest = place_nest(self.group, self.schedule(state))
+                nest = self.place(self.schedule(state))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
                 self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles))
             except UserError:
                 self.seen[state] = None
         return self.seen[state]
+
+    def place(self, schedule: Schedule) -> Nest:
+        """The nest of a schedule. Where loops stand depends on which axes are looped over, their order and the held
+        loads; nests that agree in these differ in their tiles only."""
+        key = (schedule.looped, schedule.order, schedule.hold)
+        same = self.nests.get(key)
+        if same is None:
+            same = self.nests[key] = place_nest(self.group, schedule)
+        tiles = dict(zip(self.group.axes, schedule.tiles, strict=True))
+        return Nest(self.group, schedule, same.items, tiles, same.passes)
 
     def key(self, choice: Choice) -> tuple[int, ...]:
         found = choice.estimate
