@@ -274,7 +274,7 @@ class Partition:
             try:
                 self.costs.choices(block)
             except NotFusable as reason:
-                raise UserError(f"no kernel for this op: {reason}", ops[-1].location) from None
+                raise UserError(f"no kernel for this op: {reason}", ops[0].location) from None
             fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
             fused.location = fuse_locations([op.location for op in ops])
             if cluster.refusals:
