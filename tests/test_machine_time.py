@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine_programs import both, lines, local, loop, parsed, product, program, row_pipeline, signal, view, wait
-from tilewright.runtime.machine import MachineResult, analyze
+from tilewright.runtime.machine import analyze
 from tilewright.runtime.machine import _Machine as Machine  # pyright: ignore[reportPrivateUsage]
 from tilewright.runtime.machine.time import KernelSimulation
 
