@@ -14,7 +14,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import hardware
 from ..dialects.errors import UserError
 from ..dialects.target import target_of
-from .sync_conflicts import Conflicts, Roots, conflicts_of
+from .sync_clip import Roots
+from .sync_conflicts import Conflicts, conflicts_of
 from .sync_events import Event, Placed, item_op, least_events
 from .sync_numbers import merged, numbered
 from .sync_trace import Body, Trace, trace_of
@@ -23,7 +24,7 @@ from .sync_trace import Body, Trace, trace_of
 @dataclass(frozen=True)
 class SyncPass(ModulePass):
     """Requires kernels of instructions; ensures that every two instructions of different engines that touch a common
-    byte, one of them writing, are ordered, and that no event can be left out. See docs/parts/sync.md.
+    byte, one of them writing, are ordered, and that no event can be left out. See docs/sync.md.
 
     1. Events that are there already are dropped.
     2. `a` before `b` in one iteration → `signal` after `a`, `wait` before `b`.
@@ -43,7 +44,7 @@ class SyncPass(ModulePass):
         for kernel in [k for k in op.ops if isinstance(k, hardware.KernelOp)]:
             for old in [o for o in kernel.walk() if isinstance(o, hardware.EventOp)]:
                 Rewriter.erase_op(old)
-            trace = trace_of(kernel)
+            trace = trace_of(kernel, roots)
             conflicts = conflicts_of(trace, roots)
             events, numbers = choose(kernel, trace, conflicts, slots)
             write(trace, events, numbers)

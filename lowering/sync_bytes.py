@@ -30,6 +30,12 @@ class Region:
     low: tuple[int, ...]
     high: tuple[int, ...]
 
+    def swept(self, count: int, stride: int) -> Region:
+        """The bytes of `count` such regions, each `stride` bytes after the one before (before it, if negative; the
+        first byte is then that of the last one)."""
+        layout = Layout((*self.layout.dims, ((count, abs(stride)),)), self.layout.element_bytes)
+        return Region(layout, (*self.low, 0), (*self.high, count))
+
 
 def regions_of(op: hardware.InstructionOp, ranges: Mapping[SSAValue, Range]) -> tuple[Region | None, ...]:
     """Per view, the largest active region of the instruction while the counters are in `ranges`; None if it is empty.

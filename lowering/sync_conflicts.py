@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
 from ..dialects import hardware
+from .bufferize_layout import linear
 from .sync_bytes import Range, Region, bounding_counters, overlap, regions_of, runs_of, view_of
+from .sync_clip import Roots, place_of
 from .sync_trace import Body, Instruction, Trace, values_of
-
-Roots = Mapping[SSAValue, object]
-"""What the off-chip buffers are the bytes of, where two of them may be the same; others are apart."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +135,16 @@ def _cells(trace: Trace, roots: Roots) -> tuple[list[_Cell], list[list[list[int]
         regions = _regions(instruction)
         for number, operand in enumerate(op.views):
             view = view_of(operand)
-            space, start = _place(view.buffer, roots)
+            space, start = place_of(view.buffer, roots)
             offsets = values_of(view.offset.data.results[0], view.counters, body)
+            swept = _swept(view, body)
             known: dict[tuple[Region, int], int] = {}
             for row, offset in enumerate(offsets.tolist()):
                 region = regions[row][number]
                 if region is None:
                     continue
+                for count, stride in swept[row]:
+                    region, offset = region.swept(count, stride), offset + min(0, stride * (count - 1))
                 cell = known.get((region, offset))
                 if cell is None:
                     cell = known[region, offset] = len(cells)
@@ -171,13 +173,25 @@ def _regions(instruction: Instruction) -> list[tuple[Region | None, ...]]:
     return found
 
 
-def _place(buffer: SSAValue, roots: Roots) -> tuple[object, int]:
-    """The space a buffer lies in, and its address there."""
-    owner = buffer.owner
-    if isinstance(owner, Block):
-        return roots.get(buffer, buffer), 0
-    assert isinstance(owner, hardware.BufferOp)
-    return owner.res.type.memory.data, owner.offset.value.data
+def _swept(view: hardware.ViewOp, body: Body) -> list[list[tuple[int, int]]]:
+    """Per row, what the offset of a view sweeps over in the iterations that the row stands for: count and stride."""
+    form = linear(view.offset.data.results[0])
+    if form is None:  # slots only, or a loop that is kept whole
+        form = _outside_mod(view.offset.data.results[0])
+    columns = [(coefficient, body.slack[view.counters[d]].tolist()) for d, coefficient in form[1].items()]
+    columns = [column for column in columns if any(column[1])]
+    if not columns:
+        return [[]] * body.rows
+    return [[(slack[row] + 1, stride) for stride, slack in columns if slack[row]] for row in range(body.rows)]
+
+
+def _outside_mod(expr: AffineExpr) -> tuple[int, dict[int, int]]:
+    """The linear part of an offset, without what `mod` and `floordiv` make."""
+    if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.Add:
+        left, right = _outside_mod(expr.lhs), _outside_mod(expr.rhs)
+        both = {d: left[1].get(d, 0) + right[1].get(d, 0) for d in {*left[1], *right[1]}}
+        return left[0] + right[0], both
+    return linear(expr) or (0, {})
 
 
 def _meets(cells: Sequence[_Cell]) -> list[list[int]]:

@@ -1,25 +1,20 @@
-"""A short stand-in for a kernel's execution: the same bodies, each loop run a few times.
-
-Every loop is clipped to as many iterations as it takes to see each slot of its buffers reused. The slot of a buffer is
-`(linearised counter) mod N`, so that clipped trip counts keep the order of the slots if they equal the real ones
-modulo N. A loop of 100 iterations around a buffer of two slots becomes one of 4.
-"""
+"""A short stand-in for a kernel's execution: the same bodies, long loops cut (see sync_clip)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import lcm
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Block, SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineExpr
 
 from ..dialects import hardware
 from ..dialects.affine_eval import evaluate
 from ..dialects.errors import UserError
+from .sync_clip import Clip, Roots
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -83,9 +78,9 @@ def _walk(body: Body, row: int) -> Iterator[tuple[Instruction, int]]:
                 yield from _walk(item, inner)
 
 
-def trace_of(kernel: hardware.KernelOp) -> Trace:
+def trace_of(kernel: hardware.KernelOp, roots: Roots) -> Trace:
     """The clipped trace of a kernel."""
-    clip = _Clip(kernel)
+    clip = Clip(kernel, roots)
     instructions: list[Instruction] = []
     engines: dict[str, int] = {}
 
@@ -104,7 +99,7 @@ def trace_of(kernel: hardware.KernelOp) -> Trace:
     return Trace(root, tuple(instructions), tuple(engines))
 
 
-def _iterate(op: hardware.ForOp, parent: Body, clip: _Clip) -> Body:
+def _iterate(op: hardware.ForOp, parent: Body, clip: Clip) -> Body:
     """The body of a loop with its clipped iterations."""
     lower = values_of(op.lower.data.results[0], op.lower_operands, parent)
     upper = values_of(op.upper.data.results[0], op.upper_operands, parent)
@@ -138,59 +133,3 @@ def values_of(expr: AffineExpr, operands: Sequence[SSAValue], body: Body) -> Int
         )
     found = evaluate(expr, [body.counters[value] for value in operands])
     return np.broadcast_to(np.asarray(found, np.int64), (body.rows,))
-
-
-class _Clip:
-    """How many iterations of each loop the trace needs."""
-
-    def __init__(self, kernel: hardware.KernelOp) -> None:
-        self.least: dict[hardware.ForOp, int] = {}
-        self.modulus: dict[hardware.ForOp, int] = {}
-        for op in kernel.walk():
-            if isinstance(op, hardware.ViewOp):
-                for expr in op.offset.data.results:
-                    for part in expr.dfs():
-                        if isinstance(part, AffineBinaryOpExpr) and part.kind is AffineBinaryOpKind.Mod:
-                            self.slots(part, op.counters)
-
-    def slots(self, expr: AffineBinaryOpExpr, counters: Sequence[SSAValue]) -> None:
-        """Takes note of `… mod N`: N + 1 iterations, in the innermost loops that have as many."""
-        if not isinstance(expr.rhs, AffineConstantExpr):
-            return
-        count = expr.rhs.value
-        dims = {part.position for part in expr.lhs.dfs() if isinstance(part, AffineDimExpr)}
-        loops = [loop for d in dims if isinstance(loop := _loop(counters[d]), hardware.ForOp)]
-        loops.sort(key=_depth)
-        for loop in loops:
-            self.modulus[loop] = lcm(self.modulus.get(loop, 1), count)
-        wanted = count + 1
-        for loop in reversed(loops):
-            self.least[loop] = max(self.least.get(loop, 2), wanted)
-            wanted = -(-wanted // max(1, _constant_trips(loop)))
-
-    def trips(self, loop: hardware.ForOp, trips: int) -> int:
-        """The clipped number of iterations of a loop that has `trips`."""
-        least, modulus = self.least.get(loop, 2), self.modulus.get(loop, 1)
-        return max(0, min(trips, least + (trips - least) % modulus))
-
-
-def _loop(counter: SSAValue) -> object:
-    owner = counter.owner
-    return owner.parent_op() if isinstance(owner, Block) else None
-
-
-def _depth(loop: hardware.ForOp) -> int:
-    depth = 0
-    parent = loop.parent_op()
-    while isinstance(parent, hardware.ForOp):
-        depth += 1
-        parent = parent.parent_op()
-    return depth
-
-
-def _constant_trips(loop: hardware.ForOp) -> int:
-    """The trip count of a loop with constant bounds; 1, the cautious answer, for others."""
-    lower, upper = loop.lower.data.results[0], loop.upper.data.results[0]
-    if isinstance(lower, AffineConstantExpr) and isinstance(upper, AffineConstantExpr):
-        return upper.value - lower.value
-    return 1

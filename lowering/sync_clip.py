@@ -1,0 +1,140 @@
+"""How many iterations of each loop of a kernel show all that the others can do.
+
+A loop goes on until every buffer has been through all its slots and one iteration further, and then to an iteration in
+which the slots are those of the real last one: the order of the slots stays what it is, from one iteration to the next
+of the same loop as from the last to the first of an outer one. 100 iterations around a buffer of two slots become 4.
+
+A loop that *walks* through bytes that several engines touch, piece by piece, is kept whole: which pieces meet other
+bytes depends on every iteration. If that is too long, the longest of these loops are cut all the same, and an iteration
+then stands for the bytes of those left out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import gcd, lcm
+
+from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from ..dialects import hardware
+from .bufferize_layout import linear
+
+Roots = Mapping[SSAValue, object]
+"""What the off-chip buffers are the bytes of, where two of them may be the same; others are apart."""
+
+BUDGET = 6000
+"""Instructions executed in the trace of a kernel above which loops that walk are cut: some tenths of a second."""
+
+
+def place_of(buffer: SSAValue, roots: Roots) -> tuple[object, int]:
+    """The space a buffer lies in (a memory, or bytes off chip), and its address there."""
+    owner = buffer.owner
+    if isinstance(owner, Block):
+        return roots.get(buffer, buffer), 0
+    assert isinstance(owner, hardware.BufferOp)
+    return owner.res.type.memory.data, owner.offset.value.data
+
+
+class Clip:
+    """The trip counts of a kernel's trace."""
+
+    def __init__(self, kernel: hardware.KernelOp, roots: Roots) -> None:
+        self.period: dict[hardware.ForOp, int] = {}
+        self.walks: set[hardware.ForOp] = set()
+        instructions = [op for op in kernel.walk() if isinstance(op, hardware.InstructionOp)]
+        shared = _shared(instructions, roots)
+        for op in instructions:
+            for value in op.views:
+                view = value.owner
+                assert isinstance(view, hardware.ViewOp)
+                if place_of(view.buffer, roots)[0] in shared:
+                    self.offset(view.offset.data.results[0], view.counters)
+        self.fit(instructions)
+
+    def offset(self, expr: AffineExpr, counters: Sequence[SSAValue]) -> None:
+        """Takes note of how an offset depends on counters."""
+        match expr:
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add | AffineBinaryOpKind.Mul, lhs=lhs, rhs=rhs):
+                self.offset(lhs, counters)
+                self.offset(rhs, counters)
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mod, lhs=lhs, rhs=AffineConstantExpr(value=count)):
+                self.slots(lhs, count, counters)
+            case _:
+                self.walks.update(loop_of(counters[d]) for d in _dims(expr))
+
+    def slots(self, expr: AffineExpr, count: int, counters: Sequence[SSAValue]) -> None:
+        """`(8·i + 3·j + k) mod 2`: j and k change the slot with every iteration, i never does."""
+        form = linear(expr)
+        for d in _dims(expr):
+            coefficient = 1 if form is None else form[1].get(d, 0)
+            loop = loop_of(counters[d])
+            self.period[loop] = lcm(self.period.get(loop, 1), count // gcd(count, coefficient))
+
+    def fit(self, instructions: Sequence[hardware.InstructionOp]) -> None:
+        """Cuts loops that walk, the longest first, until the trace is within its budget."""
+        trips = {loop: _trips(loop) for op in instructions for loop in loops_around(op)}
+
+        def length() -> int:
+            total = 0
+            for op in instructions:
+                count = 1
+                for loop in loops_around(op):
+                    count *= self.trips(loop, trips[loop])
+                total += count
+            return total
+
+        while length() > BUDGET:
+            longest = max(self.walks, key=lambda loop: trips[loop], default=None)
+            if longest is None:
+                break
+            self.walks.remove(longest)
+
+    def trips(self, loop: hardware.ForOp, trips: int) -> int:
+        """The iterations in the trace of a loop that has `trips`."""
+        if loop in self.walks:
+            return max(0, trips)
+        period = self.period.get(loop, 1)
+        return max(0, min(trips, period + 1 + (trips - period - 1) % period))
+
+
+def _shared(instructions: Sequence[hardware.InstructionOp], roots: Roots) -> set[object]:
+    """Spaces that several engines touch, one of them writing."""
+    users: dict[object, set[str]] = {}
+    written: set[object] = set()
+    for op in instructions:
+        for value in op.views:
+            view = value.owner
+            assert isinstance(view, hardware.ViewOp)
+            space, _ = place_of(view.buffer, roots)
+            users.setdefault(space, set()).add(op.engine.data)
+            if value is op.output:
+                written.add(space)
+    return {space for space in written if len(users[space]) > 1}
+
+
+def loop_of(counter: SSAValue) -> hardware.ForOp:
+    """The loop that a counter is of."""
+    owner = counter.owner
+    loop = owner.parent_op() if isinstance(owner, Block) else None
+    assert isinstance(loop, hardware.ForOp)
+    return loop
+
+
+def loops_around(op: hardware.InstructionOp | hardware.ForOp) -> Iterator[hardware.ForOp]:
+    """Loops around an op, innermost first."""
+    parent = op.parent_op()
+    while isinstance(parent, hardware.ForOp):
+        yield parent
+        parent = parent.parent_op()
+
+
+def _dims(expr: AffineExpr) -> set[int]:
+    return {part.position for part in expr.dfs() if isinstance(part, AffineDimExpr)}
+
+
+def _trips(loop: hardware.ForOp) -> int:
+    """The trip count, of a loop with bounds that depend on counters the difference of their constant parts."""
+    bounds = [linear(attr.data.results[0]) for attr in (loop.lower, loop.upper)]
+    low, high = (bound[0] if bound is not None else 0 for bound in bounds)
+    return max(1, high - low)
