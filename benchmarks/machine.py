@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import tilewright
 from tilewright.runtime.machine import MachineOptions, analyze, check_order
 from tilewright.runtime.machine.cases import Cases
 from tilewright.runtime.machine.decode import decode
 from tilewright.runtime.machine.program import Instruction
 from tilewright.runtime.machine.time import KernelSimulation
+
+import tilewright
 
 GOAL = 200_000
 """Instructions per second of the simulation, every iteration walked."""
@@ -63,7 +64,7 @@ def measure(name: str, text: str, target: str) -> bool:
     unchecked = MachineOptions(check=False)
     _, data_s = timed(lambda: program.run(seed=0, check=unchecked))
     _, checked_s = timed(lambda: program.run(seed=0))
-    count = sum(time.instructions for time in walked)
+    count = sum(found.instructions for found in walked)
     cycles = {kernel.name: found.cycles for kernel, found in zip(kernels, walked, strict=True)}
     same = all(cycles[kernel.name] == kernel.cycles for kernel in result.kernels)
     print(
