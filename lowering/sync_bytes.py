@@ -138,33 +138,35 @@ def reach(expr: AffineExpr, ranges: Sequence[Range]) -> Range:
 @lru_cache(maxsize=1 << 13)
 def runs_of(region: Region) -> IntArray:
     """Start and end of the contiguous bytes of a region, ascending, relative to the address of its view."""
-    layout, low, high = region.layout, region.low, region.high
-    if _dense(layout, low, high):
-        end = layout.address([last - 1 for last in high]) + layout.element_bytes
-        return np.array([[layout.address(low), end]], np.int64)
-    part = tuple(slice(first, None) for first in low)
-    starts = np.unique(layout.addresses(high)[part])
-    breaks = np.flatnonzero(np.diff(starts) > layout.element_bytes)
-    first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
-    return np.stack([starts[first], starts[last] + layout.element_bytes], axis=1)
+    pieces, first, length = _pieces(region)
+    starts = np.array([first], np.int64)
+    for offsets in pieces:
+        starts = (starts[:, None] + offsets).ravel()
+    starts = np.unique(starts)
+    breaks = np.flatnonzero(np.diff(starts) > length)
+    begin, end = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(starts) - 1]])
+    return np.stack([starts[begin], starts[end] + length], axis=1)
 
 
-def _dense(layout: Layout, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether a region is one piece, by strides alone (False where they do not tell)."""
+def _pieces(region: Region) -> tuple[list[IntArray], int, int]:
+    """A region as one run of bytes, its first byte and length, repeated at the sums of offsets, one of each list."""
     atoms: list[tuple[int, int]] = []
-    for dim, first, last in zip(layout.dims, low, high, strict=True):
+    pieces: list[IntArray] = []
+    first, length = 0, region.layout.element_bytes
+    for dim, low, high in zip(region.layout.dims, region.low, region.high, strict=True):
         if len(dim) == 1:
-            atoms.append((last - first, dim[0][1]))
-        elif first or last != prod(extent for extent, _ in dim):
-            return False
-        else:
+            atoms.append((high - low, dim[0][1]))
+            first += low * dim[0][1]
+        elif low == 0 and high == prod(extent for extent, _ in dim):
             atoms += dim
-    expected = layout.element_bytes
-    for extent, stride in sorted((atom for atom in atoms if atom[0] > 1), key=lambda atom: atom[1]):
-        if stride != expected:
-            return False
-        expected *= extent
-    return True
+        else:
+            pieces.append(Layout((dim,), 1).addresses((high,))[low:])
+    for extent, stride in sorted(atoms, key=lambda atom: atom[1]):
+        if not pieces and stride <= length:
+            length += (extent - 1) * stride
+        elif extent > 1:
+            pieces.append(np.arange(extent, dtype=np.int64) * stride)
+    return pieces, first, length
 
 
 @lru_cache(maxsize=1 << 14)
