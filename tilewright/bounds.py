@@ -77,9 +77,12 @@ def _view_needs(op: ViewOp, need: Mask) -> list[Mask]:
 
 def _unbroadcast(mask: Mask, shape: tuple[int, ...]) -> Mask:
     """The elements of an operand of this shape that the masked elements of a broadcast result stem from."""
-    mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
-    ones = tuple(d for d, extent in enumerate(shape) if extent == 1)
-    return np.asarray(mask.any(axis=ones, keepdims=True)) if ones else np.asarray(mask)
+    extra = mask.ndim - len(shape)
+    ones = tuple(extra + d for d, extent in enumerate(shape) if extent == 1)
+    kept = np.any(mask, axis=(*range(extra), *ones), keepdims=True)
+    return np.asarray(kept, np.bool_).reshape(
+        [1 if extent == 1 else mask.shape[extra + d] for d, extent in enumerate(shape)]
+    )
 
 
 def _all(value: SSAValue) -> Mask:
