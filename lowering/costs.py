@@ -14,7 +14,6 @@ from .estimate import Estimate
 from .group import Group
 from .search import Choice, Objective, search
 
-
 CYCLES_ERROR = 0.05
 """Relative error of estimated cycles that a decision allows for."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -120,9 +121,9 @@ def alias(op: tile.AliasOp, values: dict[SSAValue, SSAValue], body: Block, buffe
             made: object = buffer(op.res[0].type, offset.value.data, "constant", owner, value=owner.value)
         else:
             made = buffer(op.res[0].type, offset.value.data, "weight", owner, file=owner.file, key=owner.key)
-        assert isinstance(made, SSAValue)
-        made.name_hint = op.res[0].name_hint
-        return made
+        result = cast(SSAValue, made)
+        result.name_hint = op.res[0].name_hint
+        return result
     made_alias = hardware.AliasOp.create(operands=[values[op.args[0]]], result_types=[op.res[0].type])
     made_alias.location = op.location
     body.add_op(made_alias)

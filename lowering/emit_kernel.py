@@ -255,8 +255,8 @@ class KernelEmitter:
             )
         if source.element != destination.element and not move.cast:
             raise UserError(
-                f"the move from '{source.memory}' to '{destination.memory}' of target '{self.target.name}' cannot convert "
-                f"{source.element} to {destination.element}",
+                f"the move from '{source.memory}' to '{destination.memory}' of target '{self.target.name}' cannot "
+                f"convert {source.element} to {destination.element}",
                 op.location,
             )
         dims = transfer(self.target, move, source.layout, destination.layout, source.shape).dims
@@ -311,7 +311,7 @@ class KernelEmitter:
         return engine[0]
 
     def fill_place(self, place: Place, value: Attribute | None, op: Operation) -> None:
-        """Writes a value to all valid elements: the vector engine if it reaches the memory, else a move that can pad."""
+        """Writes a value to all valid elements, by the vector engine or else by a move that can pad."""
         assert value is not None
         vector = self.target.vector_engine
         if vector is not None and place.memory in vector[1].memories:

@@ -149,7 +149,7 @@ def _digits(atoms: Sequence[tuple[int, int]], position: AffineExpr) -> list[Affi
 
 
 def bounds(expr: AffineExpr, ranges: Mapping[int, int]) -> tuple[int, int] | None:
-    """Least and greatest value of a linear expression whose dimension n runs over [0, ranges[n]); None if not linear."""
+    """Least and greatest value of an expression whose dimension n is in [0, ranges[n]); None if it is not linear."""
     found = linear(expr)
     if found is None:
         return None

@@ -447,10 +447,8 @@ class _Builder:
             if condition.bounds()[0] >= 0:
                 continue
             implied = any(
-                (condition.terms == expr.terms
-                and condition.offset >= expr.offset)
-                or (condition.terms == expr.negated().terms
-                and condition.offset >= extent - 1 - expr.offset)
+                (condition.terms == expr.terms and condition.offset >= expr.offset)
+                or (condition.terms == expr.negated().terms and condition.offset >= extent - 1 - expr.offset)
                 for expr, extent in zip(node.index, shape, strict=True)
             )
             if not implied:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, TypeAlias, TypeVar
 
 from ..dialects.dtypes import byte_width
@@ -116,7 +117,7 @@ class Search:
             return
         looped = [a for a in state.order if state.tiles[a] < self.group.axes[a].extent]
         if group == len(self.sizes):
-            for first, second in zip(looped, looped[1:], strict=False):
+            for first, second in pairwise(looped):
                 if self.reduced[first] == self.reduced[second]:
                     swapped = [second if a == first else first if a == second else a for a in state.order]
                     yield replace(state, order=tuple(swapped))
@@ -226,7 +227,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def inner_tiles(group: Group, tiles: dict[Axis, int], target: Target, roles: Roles) -> dict[Axis, int]:
-    """Pieces of the matrix operands: the tiles, halved along their longest axis until two pieces of each operand fit."""
+    """Pieces of the matrix operands: tiles halved along their longest axis until two pieces of each operand fit."""
     inner = dict(tiles)
     if not roles.subdivides:
         return inner

@@ -101,7 +101,7 @@ def trips_of(loop: hardware.ForOp) -> int:
 
 
 def regions(op: Operation, source: hardware.ViewOp, destination: hardware.ViewOp) -> list[tuple[tuple[int, ...], int]]:
-    """The extents that the active region of a transfer takes, each with how many iterations have it; empty ones left out."""
+    """The extents that the active region of a transfer takes, and how many iterations have each; none that is empty."""
     loops = loops_around(op)
     bounding = [a for view in (source, destination) for a in (view.valid, view.start) if a is not None]
     used = {
@@ -119,7 +119,7 @@ def regions(op: Operation, source: hardware.ViewOp, destination: hardware.ViewOp
     if not bounding:
         return [(_type(source).shape, times)] if times else []
     axes = [np.arange(trips_of(loop), dtype=np.int64) for loop in inner]
-    mesh = np.meshgrid(*axes, indexing="ij") if axes else []
+    mesh: list[npt.NDArray[np.int64]] = list(np.meshgrid(*axes, indexing="ij")) if axes else []
     grid = {loop.counter: values.ravel() for loop, values in zip(inner, mesh, strict=True)}
     size = prod(len(axis) for axis in axes)
     rows: list[npt.NDArray[np.int64]] = []

@@ -116,8 +116,8 @@ def step(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
     rank = len(shape)
     kind = draw(
         st.sampled_from(
-            ["unary", "binary", "constant", "reduce", "reduce", "normalise", "contract", "contract", "transpose"]
-            + ["reshape", "slice", "pad", "window", "concat", "iota", "expand"]
+            "unary binary constant reduce reduce normalise contract contract transpose "
+            "reshape slice pad window concat iota expand".split()
         )
     )
     match kind:
@@ -205,7 +205,7 @@ def contract(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
     summed = letters[-1]
     extent = draw(st.sampled_from(EXTENTS))
     batch = letters[0] if len(shape) >= 3 else ""
-    other_shape = tuple(shape[letters.index(c)] for c in batch + summed) + (extent,)
+    other_shape = (*(shape[letters.index(c)] for c in batch + summed), extent)
     other = b.arg(other_shape, element(value.type).attribute)
     b.contract(f"{letters},{batch}{summed}n->{letters[:-1]}n", value, other)
 

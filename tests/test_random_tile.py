@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from random_programs import Case, inputs_of, programs
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import load_target, set_target
-from xdsl.context import Context
-
-verify_module = lambda m: m.verify()
+from tilewright.dialects.verify import verify_module
 from tilewright.lowering.costs import Costs
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.tile import TilePass
 from tilewright.runtime.reference import evaluate
 from tilewright.runtime.tile_eval import evaluate_tile
+from xdsl.context import Context
 
 TARGETS = ("davinci", "unified{memory.scratchpad.bytes=8KiB}")
 
@@ -43,4 +42,4 @@ def test_kernels_equal_their_logic(target: str, case: Case, seed: int, data: st.
     for found, want in zip(evaluate_tile(module, inputs), wanted, strict=True):
         scale = max(float(np.max(np.abs(want))), 1e-3)
         error = float(np.max(np.abs(found.astype(np.float64) - want))) / scale
-        assert error < (2e-3 if found.dtype == np.float16 else 2e-3), module
+        assert error < 2e-3, module
