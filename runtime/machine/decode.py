@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 
 from ...dialects import hardware
 from ...dialects.dtypes import element
@@ -17,6 +20,7 @@ from .affine import AffineList, compile_affine, compile_affines
 from .axes import instruction_axes
 from .errors import MachineError
 from .program import Buffer, EventStep, External, Instruction, Kernel, Launch, Loop, Node, Program, View
+from .ranges import Range, range_of, without_idle
 from .reach import check_event, check_instruction
 
 
@@ -82,6 +86,7 @@ class _Decoder:
         self.views: dict[SSAValue, View] = {}
         self.counters: dict[SSAValue, int] = {}
         self.loops: tuple[str, ...] = ()
+        self.ranges: list[Range | None] = []
         self.depth = 0
         self.engines: dict[str, None] = {}
 
@@ -125,13 +130,26 @@ class _Decoder:
         name = op.counter.name_hint or axis
         self.counters[op.counter] = depth
         self.loops = (*self.loops, name)
+        first = self.range_of(op.lower, op.lower_operands)
+        last = self.range_of(op.upper, op.upper_operands)
+        self.ranges.append(None if first is None or last is None else (first[0], max(first[0], last[1] - 1)))
         self.depth = max(self.depth, depth + 1)
         body = self.block(op.body.block)
         self.loops = self.loops[:-1]
+        self.ranges.pop()
         return Loop(op, depth, name, lower, upper, body)
 
     def depths(self, counters: tuple[SSAValue, ...]) -> list[int]:
         return [self.counters[counter] for counter in counters]
+
+    def known_ranges(self, counters: Sequence[SSAValue]) -> list[Range] | None:
+        """What the counters can be, None where one of them is not known."""
+        found = [known for counter in counters if (known := self.ranges[self.counters[counter]]) is not None]
+        return found if len(found) == len(counters) else None
+
+    def range_of(self, map_: AffineMapAttr, counters: Sequence[SSAValue]) -> Range | None:
+        known = self.known_ranges(counters)
+        return None if known is None else range_of(map_.data.results[0], known)
 
     def event(self, op: hardware.EventOp) -> EventStep:
         signals = isinstance(op, hardware.SignalOp)
@@ -150,16 +168,21 @@ class _Decoder:
         layout = op.layout.layout(row.bytes)
         if len(layout.dims) != len(kind.shape) or any(e > n for e, n in zip(kind.shape, layout.shape, strict=True)):
             raise MachineError(f"a view of shape {list(kind.shape)} has a layout of {list(layout.shape)}", op.location)
-        depths = self.depths(op.counters)
+        depths, known = self.depths(op.counters), self.known_ranges(op.counters)
 
-        def bounds(attr: AffineMapAttr | None) -> AffineList | None:
-            return None if attr is None else compile_affines(attr.data.results, depths, op.location)
+        def bounds(attr: AffineMapAttr | None, idle: Sequence[int], at_most: bool) -> AffineList | None:
+            if attr is None:
+                return None
+            exprs = attr.data.results
+            kept = list(exprs) if known is None else without_idle(exprs, idle, known, at_most)
+            idles = [AffineConstantExpr(value) for value in idle]
+            return None if kept == idles else compile_affines(kept, depths, op.location)
 
         number = self.numbers[op.buffer]
         offset = compile_affine(op.offset.data.results[0], depths, op.location)
         return View(
-            self.buffers[number].name, number, kind.memory.data, row, kind.shape, layout, offset, bounds(op.start),
-            bounds(op.valid),
+            self.buffers[number].name, number, kind.memory.data, row, kind.shape, layout, offset,
+            bounds(op.start, [0] * len(kind.shape), True), bounds(op.valid, kind.shape, False),
         )  # fmt: skip
 
     def instruction(self, op: hardware.InstructionOp) -> Instruction:
