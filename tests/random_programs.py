@@ -116,8 +116,24 @@ def step(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
     rank = len(shape)
     kind = draw(
         st.sampled_from(
-            "unary binary constant reduce reduce normalise contract contract transpose "
-            "reshape slice pad window concat iota expand".split()
+            [
+                "unary",
+                "binary",
+                "constant",
+                "reduce",
+                "reduce",
+                "normalise",
+                "contract",
+                "contract",
+                "transpose",
+                "reshape",
+                "slice",
+                "pad",
+                "window",
+                "concat",
+                "iota",
+                "expand",
+            ]
         )
     )
     match kind:
