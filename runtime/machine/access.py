@@ -162,13 +162,21 @@ Runs: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 @lru_cache(maxsize=1 << 14)
 def byte_runs(layout: Layout, region: Region) -> Runs:
     """The bytes of a region as runs, relative to the view's address."""
-    total: npt.NDArray[np.int64] = np.zeros((), np.int64)
-    for atoms, (first, last) in zip(layout.dims, region, strict=True):
-        total = total[..., None] + _addresses(atoms, first, last)
+    found = access(layout, region)
+    if found.cover is None:
+        total: npt.NDArray[np.int64] = np.zeros((), np.int64)
+        for atoms, (first, last) in zip(layout.dims, region, strict=True):
+            total = total[..., None] + _addresses(atoms, first, last)
+        length = layout.element_bytes
+    else:
+        (*extents, length), (*strides, _) = found.cover
+        total = np.asarray(found.offset, np.int64)
+        for extent, stride in zip(extents, strides, strict=True):
+            total = total[..., None] + np.arange(extent, dtype=np.int64) * stride
     starts = np.unique(total)
-    breaks = np.flatnonzero(starts[1:] > starts[:-1] + layout.element_bytes)
+    breaks = np.flatnonzero(starts[1:] > starts[:-1] + length)
     firsts = starts[np.concatenate(([0], breaks + 1))]
-    return firsts, starts[np.concatenate((breaks, [starts.size - 1]))] + layout.element_bytes
+    return firsts, starts[np.concatenate((breaks, [starts.size - 1]))] + length
 
 
 def runs_meet(left: Runs, right: Runs, shift: int) -> bool:
