@@ -7,7 +7,7 @@ import os
 # Before NumPy is imported: one test process per core, not one times as many threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from hypothesis import settings  # noqa: E402
+from hypothesis import settings
 
 # Continuous integration must not fail by luck; whoever hunts for failures takes the default profile.
 settings.register_profile("ci", derandomize=True, deadline=None)

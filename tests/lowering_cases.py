@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
-
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.ir.source import load_module
 from tilewright.lowering.costs import group_block
 from tilewright.lowering.group import Group
+from xdsl.dialects.func import FuncOp
 
 SOFTMAX = """
 func.func @main(%x: tensor<24x40xf32>) -> tensor<24x40xf32> {

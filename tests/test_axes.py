@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tilewright.lowering.axes import AxisSpace, Linear, NotFusable
 
 

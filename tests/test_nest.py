@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from lowering_cases import MATMUL, SOFTMAX, group_of
-
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.schedule import Schedule
 from tilewright.lowering.nest import Item, Loop, Nest, build_nest, place_nest

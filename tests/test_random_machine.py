@@ -7,9 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, inputs_of, programs
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.hardware import EventOp
 from tilewright.dialects.target import set_target
@@ -19,6 +16,8 @@ from tilewright.lowering.schedule import SchedulePass
 from tilewright.lowering.traffic import predict
 from tilewright.runtime.machine import MachineOptions, check_order, run
 from tilewright.runtime.reference import evaluate
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 TARGETS = ("davinci", "unified{memory.scratchpad.bytes=8KiB}")
 CHECKS = list(HealthCheck)
