@@ -15,8 +15,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from ..dialects import tile
 from ..dialects.errors import UserError
 from ..dialects.layout import Layout
+from .affine_bounds import reach
 from .bufferize_layout import linear
-from .emit_views import Loops, Place, Valid, bounds, simplified, substituted
+from .emit_views import Loops, Place, Valid, simplified, substituted
 from .regions import add, scaled, total
 
 
@@ -32,7 +33,7 @@ class Edges:
         self.flat: list[AffineExpr] = []  # conditions ≥ 0 without a position
         if op.fill is None:
             return
-        ranges = dict(enumerate([*loops.trips, *place.shape]))
+        ranges = [*loops.ranges, *((0, max(extent - 1, 0)) for extent in place.shape)]
         positions = [AffineDimExpr(self.first + p) for p in range(len(place.shape))]
         conditions: list[AffineExpr] = []
         for expr, extent in zip(substituted(op.map.data, counters, positions), source.shape, strict=True):
@@ -40,8 +41,7 @@ class Edges:
         if op.inside is not None:
             conditions += substituted(op.inside.data, counters, positions)
         for condition in conditions:
-            reach = bounds(condition, ranges)
-            if reach is None or reach[0] < 0:
+            if reach(condition, ranges)[0] < 0:
                 self.condition(condition)
 
     @property

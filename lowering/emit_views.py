@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import AffineMapAttr
@@ -13,6 +13,7 @@ from ..dialects import hardware
 from ..dialects.errors import UserError
 from ..dialects.hardware_types import ViewType
 from ..dialects.layout import Layout, LayoutAttr
+from .affine_bounds import Range, reach
 from .bufferize_layout import linear
 from .regions import add, scaled, total
 
@@ -43,20 +44,31 @@ class Loops:
     def __init__(self) -> None:
         self.counters: list[SSAValue] = []
         self.rename: dict[SSAValue, SSAValue] = {}  # counter of a tile loop → that of the loop made from it
-        self.trips: list[int] = []
+        self.ranges: list[Range] = []
 
     @property
     def depth(self) -> int:
         return len(self.counters)
 
+    def enter(self, counter: SSAValue, made: SSAValue, values: Range) -> None:
+        """Goes into the body of a loop whose counter is in `values`."""
+        self.counters.append(counter)
+        self.rename[counter] = made
+        self.ranges.append(values)
+
+    def leave(self) -> None:
+        self.counters.pop()
+        self.ranges.pop()
+
     def dim(self, counter: SSAValue) -> AffineExpr:
         return AffineDimExpr(self.counters.index(counter))
 
     def linearised(self) -> AffineExpr:
-        """One number that counts the iterations of all loops."""
+        """One number that counts the iterations of all loops (a loop of varying bounds counts as its longest)."""
         result: AffineExpr = AffineConstantExpr(0)
-        for position, trip in enumerate(self.trips):
-            result = add(scaled(result, trip), AffineDimExpr(position))
+        for position, (low, high) in enumerate(self.ranges):
+            here = add(AffineDimExpr(position), AffineConstantExpr(-low))
+            result = add(scaled(result, high - low + 1), here)
         return result
 
     def view(self, place: Place) -> hardware.ViewOp:
@@ -101,9 +113,9 @@ def simplified(expr: AffineExpr) -> AffineExpr:
     return total([*(scaled(AffineDimExpr(n), c) for n, c in found[1].items()), AffineConstantExpr(found[0])])
 
 
-def bounded(expr: AffineExpr, extent: int) -> AffineExpr | None:
+def bounded(expr: AffineExpr, extent: int, ranges: Sequence[Range]) -> AffineExpr | None:
     """None for an extent that is always valid."""
-    return None if isinstance(expr, AffineConstantExpr) and expr.value >= extent else expr
+    return None if reach(expr, ranges)[0] >= extent else expr
 
 
 def meet(left: AffineExpr | None, right: AffineExpr | None) -> AffineExpr | None:
@@ -146,15 +158,3 @@ def _digits(atoms: Sequence[tuple[int, int]], position: AffineExpr) -> list[Affi
         )
         return [scaled(whole, atoms[0][1])]
     return [scaled(position // block, atoms[0][1]), *_digits(atoms[1:], position % block)]
-
-
-def bounds(expr: AffineExpr, ranges: Mapping[int, int]) -> tuple[int, int] | None:
-    """Least and greatest value of an expression whose dimension n is in [0, ranges[n]); None if it is not linear."""
-    found = linear(expr)
-    if found is None:
-        return None
-    low = high = found[0]
-    for dim, coefficient in found[1].items():
-        reach = coefficient * (ranges[dim] - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high

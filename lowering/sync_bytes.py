@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineDimExpr
 
 from ..dialects import hardware
 from ..dialects.attributes import int_values
 from ..dialects.dtypes import byte_width
 from ..dialects.hardware_types import ViewType
 from ..dialects.layout import Layout
+from .affine_bounds import Range, reach
 from .sync_trace import IntArray
-
-Range = tuple[int, int]
-"""Both ends included."""
 
 
 @dataclass(frozen=True)
@@ -107,32 +105,6 @@ def layout_of(view: hardware.ViewOp) -> Layout:
     """Layout of a view in bytes."""
     assert isinstance(view.res.type, ViewType)
     return view.layout.layout(byte_width(view.res.type.element_type))
-
-
-def reach(expr: AffineExpr, ranges: Sequence[Range]) -> Range:
-    """Bounds of an expression whose dimension n lies in ranges[n]."""
-    match expr:
-        case AffineConstantExpr(value=value):
-            return value, value
-        case AffineDimExpr(position=position):
-            return ranges[position]
-        case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
-            (a, b), (c, d) = reach(lhs, ranges), reach(rhs, ranges)
-            match kind:
-                case AffineBinaryOpKind.Add:
-                    return a + c, b + d
-                case AffineBinaryOpKind.Mul:
-                    products = (a * c, a * d, b * c, b * d)
-                    return min(products), max(products)
-                case AffineBinaryOpKind.FloorDiv:
-                    return a // c, b // c
-                case AffineBinaryOpKind.CeilDiv:
-                    return -(-a // c), -(-b // c)
-                case AffineBinaryOpKind.Mod:
-                    return (a % c, b % c) if a // c == b // c else (0, c - 1)
-        case _:
-            pass
-    raise ValueError(f"an index map has dimensions and constants only, got {expr}")
 
 
 @lru_cache(maxsize=1 << 13)

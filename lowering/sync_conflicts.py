@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
 from ..dialects import hardware
+from .affine_bounds import Range
 from .bufferize_layout import linear
-from .sync_bytes import Range, Region, bounding_counters, overlap, regions_of, runs_of, view_of
+from .sync_bytes import Region, bounding_counters, overlap, regions_of, runs_of, view_of
 from .sync_clip import Roots, place_of
 from .sync_trace import Body, Instruction, Trace, values_of
 
