@@ -20,7 +20,7 @@ from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from .arrays import static_shape
 from .errors import diagnosed, plain_error
 from .module import Module, load
-from .program import Program, Snapshot, level_of
+from .program import Program, Snapshot
 
 DEFAULT_TARGET = "davinci"
 Objective = Literal["time", "traffic"]
@@ -73,7 +73,7 @@ def compile(
             tell(snapshots[-1])
 
         run_pipeline(op, passes, after=after)
-    twin = partial(compile, module, unfused=True) if level_of(module.op) == "graph" else None
+    twin = partial(compile, module, unfused=True) if "fuse" in remaining(module.op) else None
     return Program(module, tuple(snapshots), twin)
 
 

@@ -56,7 +56,7 @@ class Program:
     source: Module = field(repr=False)
     snapshots: tuple[Snapshot, ...] = field(repr=False)
     unfused_twin: Callable[[], Program] | None = field(default=None, repr=False)
-    """Compiles the same source with one kernel per named op; None where the source is no longer a graph."""
+    """Compiles the same source with one kernel per named op; None where the source is fused already."""
 
     @property
     def module(self) -> ModuleOp:
