@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
@@ -20,6 +21,9 @@ from .bufferize_layout import linear
 from .emit_views import Loops, Place, Valid, simplified, substituted
 from .regions import add, scaled, total
 
+Bound: TypeAlias = tuple[int, AffineExpr]
+"""Dimension of the tile, and what its position is not below (lower) or stays below (upper)."""
+
 
 class Edges:
     """The conditions under which positions of a load's tile lie inside its source."""
@@ -28,8 +32,8 @@ class Edges:
         self, loops: Loops, op: tile.LoadOp, source: Place, place: Place, counters: Sequence[AffineExpr]
     ) -> None:
         self.op, self.place, self.first = op, place, loops.depth
-        self.lower: list[tuple[int, AffineExpr]] = []
-        self.upper: list[tuple[int, AffineExpr]] = []
+        self.lower: list[Bound] = []
+        self.upper: list[Bound] = []
         self.flat: list[AffineExpr] = []  # conditions ≥ 0 without a position
         if op.fill is None:
             return
@@ -43,6 +47,8 @@ class Edges:
         for condition in conditions:
             if reach(condition, ranges)[0] < 0:
                 self.condition(condition)
+        self.lower = _tightest(self.lower, ranges, 1)
+        self.upper = _tightest(self.upper, ranges, -1)
 
     @property
     def needed(self) -> bool:
@@ -93,6 +99,26 @@ class Edges:
                 places[number] = replace(place, start=bound) if what == "start" else replace(place, valid=bound)
                 return
         raise UserError("'tile.load' has too many conditions on one dimension of its tile", self.op.location)
+
+
+def _tightest(bounds: Sequence[Bound], ranges: Sequence[tuple[int, int]], sign: int) -> list[Bound]:
+    """The bounds without those that another one of the same dimension implies for all counters.
+
+    Padding around padding says two lower bounds, of which one is never the greater. `sign` is 1 for lower bounds, -1
+    for upper ones.
+    """
+    kept: list[Bound] = []
+    for position, expr in bounds:
+
+        def implies(first: AffineExpr, second: AffineExpr) -> bool:
+            return reach(simplified(add(scaled_by(first, sign), scaled_by(second, -sign))), ranges)[0] >= 0
+
+        same = [other for p, other in kept if p == position]
+        if any(implies(other, expr) for other in same):
+            continue
+        kept = [(p, other) for p, other in kept if p != position or not implies(expr, other)]
+        kept.append((position, expr))
+    return kept
 
 
 def scaled_by(expr: AffineExpr, factor: int) -> AffineExpr:
