@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
@@ -127,8 +128,8 @@ def is_reshape(op: Operation) -> bool:
     if not isinstance(op, ViewOp) or len(op.args) != 1 or op.fill is not None or "copy" in op.attributes:
         return False
     shape, source = static_shape(op.res.type), static_shape(op.args[0].type)
-    if op.lower is not None:
-        return False
+    if op.lower is not None or prod(shape) != prod(source):
+        return False  # the first elements in row-major order read like a reshape
     given, wanted = op.affine_maps[0], reshape_affine(source, shape)
     if given == wanted:
         return True

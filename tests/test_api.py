@@ -257,3 +257,14 @@ def test_public_names() -> None:
     assert set(tilewright.__all__) <= set(dir(tilewright))
     with pytest.raises(AttributeError):
         _ = tilewright.nothing  # type: ignore
+
+
+def test_a_view_of_the_first_elements_is_not_a_reshape() -> None:
+    """Its index map is that of a reshape of two elements; aliased to the operand's three, it could not be read."""
+    text = (
+        "func.func @main(%x: tensor<3xf16>) -> tensor<1x2xf16> {\n  %y = graph.exp %x\n"
+        "  %v = graph.view %y {maps = [affine_map<(d0, d1) -> (d0 * 2 + d1)>]} : tensor<1x2xf16>\n"
+        "  func.return %v : tensor<1x2xf16>\n}\n"
+    )
+    run = tilewright.compile(text).run([np.array([0, 1, 2], np.float16)])
+    np.testing.assert_allclose(run.outputs["v"], np.exp([[0, 1]]), rtol=2e-3)
