@@ -14,6 +14,7 @@ from ..dialects import tile
 from ..dialects.errors import UserError
 from ..dialects.target import Target, target_of
 from ..dialects.tile_types import TileType
+from .place_aligned import load_unaligned_parts
 from .place_homes import Homes, tile_values
 from .place_routes import check_support, first_stop, matrix_memories, need, needed_route, root_of, route, vector_memory
 
@@ -32,6 +33,7 @@ class PlacePass(ModulePass):
        op that reads it. `%s = tile.slice %x : "l1"`, `%m = tile.move %s : "l0a"`.
     4. A cast between the matrix engine's result and another memory becomes part of the move if that can cast.
     5. A store leaves from where its tile lies if that memory has a move off chip, else by way of one that has.
+    6. A slice of a load that begins between multiples of its memory's alignment becomes a load of its own.
 
     Rejects (UserError at the op) element types that an engine lacks, and ways that do not exist on chip.
     """
@@ -69,6 +71,7 @@ class _Placer:
                 self.stage(value)
         for op in list(self.kernel.walk()):
             self.operands(op)
+        load_unaligned_parts(self.kernel, self.target)
 
     # --- loads ----------------------------------------------------------------------------------------------------
 

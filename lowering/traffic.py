@@ -106,7 +106,7 @@ def regions(op: hardware.DmaOp) -> Counter[Region]:
                 low, high = low * 0, high - low
             table[:, position, 0], table[:, position, 1] = low, high
         table = table[np.all(table[:, :, 1] > table[:, :, 0], axis=1)]
-        values, counts = np.unique(table.reshape(len(table), -1), axis=0, return_counts=True)
+        values, counts = np.unique(table.reshape(len(table), 2 * len(dims)), axis=0, return_counts=True)
         parts = [(row.reshape(-1, 2).tolist(), int(count)) for row, count in zip(values, counts, strict=True)]
         joined: Counter[Region] = Counter()
         for (region, times), (part, count) in product(found.items(), parts):
