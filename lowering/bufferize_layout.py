@@ -59,7 +59,10 @@ def buffer_type(target: Target, value: SSAValue) -> BufferType:
             location = value.owner.location if isinstance(value.owner, Operation) else None
             raise UserError(f"{kind} names no memory of target '{target.name}': run place first", location)
         memory = target.memories[kind.memory.data]
-        layout = tile_layout(memory, kind.shape, byte_width(kind.element_type), dense=not may_be_cut(value))
+        # A transfer of more dimensions than a descriptor has is made row by row.
+        many = sum(extent > 1 for extent in kind.shape) > target.max_dma_dims
+        dense = not many and not may_be_cut(value)
+        layout = tile_layout(memory, kind.shape, byte_width(kind.element_type), dense)
         return BufferType(kind.shape, kind.element_type, kind.memory.data, LayoutAttr.from_layout(layout))
     return tensor_buffer(target, kind)
 

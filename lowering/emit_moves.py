@@ -95,12 +95,7 @@ def dma(emitter: Emitter, source: Place, destination: Place, op: Operation, fres
     if _dims(emitter, moved, source, destination) <= target.max_dma_dims:
         emitter.instruction(hardware.DmaOp, moved.engine, [source, destination], op, fresh=fresh)
         return
-    wide = [d for d, extent in enumerate(source.shape) if extent > 1]
-    if not wide:
-        raise UserError(
-            f"a descriptor of target '{target.name}' has too few dimensions for the blocks of a tile", op.location
-        )
-    cut = max(wide, key=lambda d: max(source.layout.dims[d][0][1], destination.layout.dims[d][0][1]))
+    cut = _cut(emitter, moved, source, destination, op)
     body = Block(arg_types=[IndexType()])
     outer, emitter.block = emitter.block, body
     emitter.loops.enter(body.args[0], body.args[0], (0, source.shape[cut] - 1))
@@ -110,6 +105,30 @@ def dma(emitter: Emitter, source: Place, destination: Place, op: Operation, fres
     emitter.block = outer
     bound = {"lower": AffineMapAttr.constant_map(0), "upper": AffineMapAttr.constant_map(source.shape[cut])}
     emitter.add(hardware.ForOp.build(operands=[[], []], properties=bound, regions=[Region(body)]), op)
+
+
+def _cut(emitter: Emitter, moved: Move, source: Place, destination: Place, op: Operation) -> int:
+    """The dimension to make a loop of: rows along it begin at multiples of the alignment, and what is left needs the
+    fewest dimensions, in the fewest transfers."""
+    ways: list[tuple[int, int, int]] = []
+    here = AffineConstantExpr(0)
+    for d, extent in enumerate(source.shape):
+        if extent > 1 and _starts_well(emitter, source, d) and _starts_well(emitter, destination, d):
+            left = _dims(emitter, moved, _row(source, d, here), _row(destination, d, here))
+            ways.append((max(left, emitter.target.max_dma_dims), extent, d))
+    if not ways:
+        raise UserError(
+            f"a transfer of target '{emitter.target.name}' has at most {emitter.target.max_dma_dims} dimensions; this "
+            "one has more, and no part of it begins at a multiple of the alignment",
+            op.location,
+        )
+    return min(ways)[2]
+
+
+def _starts_well(emitter: Emitter, place: Place, d: int) -> bool:
+    """Whether every index of a dimension begins at a multiple of the memory's alignment."""
+    memory = emitter.target.memories[place.memory]
+    return memory.offchip or all(stride % memory.align == 0 for _, stride in place.layout.dims[d])
 
 
 def _dims(emitter: Emitter, moved: Move, source: Place, destination: Place) -> int:
