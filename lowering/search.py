@@ -51,7 +51,7 @@ class Choice:
 def search(group: Group, target: Target, objective: Objective, effort: int = 400) -> list[Choice]:
     """Schedules that fit the memories by estimate, best first. `effort` bounds the number of estimates per start.
 
-    Empty where nothing fits, not even the smallest tiles.
+    Empty where nothing fits, not even the smallest tiles. Raises UserError for what the target cannot do at all.
     """
     return Search(group, target, objective, effort).run()
 
@@ -66,11 +66,14 @@ class Search:
         self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
+        self.rejection: UserError | None = None
         self.nests: dict[tuple[str, str, tuple[str, ...]], Nest] = {}
 
     def run(self) -> list[Choice]:
         for start in self.starts():
             self.descend(start)
+        if self.rejection is not None and all(choice is None for choice in self.seen.values()):
+            raise self.rejection  # not a matter of sizes: the machine lacks an operator or a type
         fitting = [choice for choice in self.seen.values() if choice is not None and not choice.estimate.excess]
         unique = {choice.schedule: choice for choice in fitting}
         return sorted(unique.values(), key=self.key)
@@ -135,8 +138,9 @@ class Search:
                 nest = self.place(self.schedule(state))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
                 self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles))
-            except UserError:
+            except UserError as error:
                 self.seen[state] = None
+                self.rejection = self.rejection or error
         return self.seen[state]
 
     def place(self, schedule: Schedule) -> Nest:

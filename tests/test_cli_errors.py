@@ -285,3 +285,19 @@ def test_internal_error_leaves_a_reproducer(monkeypatch: pytest.MonkeyPatch) -> 
     assert f"tilewright compile {path.name} -p tile" in text and "something unforeseen" in text
     again = tilewright("compile", path, "-p", "schedule,tile")
     assert again.code == 0, again.err
+
+
+def test_a_machine_that_lacks_a_type_says_so() -> None:
+    Path("f64.mlir").write_text(SMALL.replace("f16", "f64"))
+    for target in ("davinci", "unified"):
+        check(tilewright("compile", "f64.mlir", "--target", target), 1, "f64.mlir:2:", "does not compute in f64")
+
+
+def test_a_program_without_results() -> None:
+    Path("none.mlir").write_text("func.func @main(%x: tensor<4xf32>) {\n  func.return\n}\n")
+    check(tilewright("run", "none.mlir", "--random", "0"), 1, "returns nothing")
+
+
+def test_inputs_beyond_this_computers_memory() -> None:
+    Path("big.mlir").write_text(SMALL.replace("8x16", "100000x100000"))
+    check(tilewright("run", "big.mlir", "--random", "0"), 1, "memory")

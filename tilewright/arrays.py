@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import io
+import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,8 +34,19 @@ _STORED: dict[str, np.dtype[Any]] = {
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int) -> list[Array]:
     """Standard normal floats, integers from -8 to 7 (0 to 15 unsigned), coin tosses: the same for the same seed."""
+    needed = sum(8 * math.prod(static_shape(spec)) for spec in specs)  # drawn in float64
+    if needed > _physical_memory():
+        raise plain_error(f"random inputs take {needed} bytes and do not fit into this computer's memory")
     rng = np.random.default_rng(seed)
     return [_random(rng, static_shape(spec), spec.element) for spec in specs]
+
+
+def _physical_memory() -> float:
+    """Bytes of this computer's memory; infinite where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], element: ElementType) -> Array:

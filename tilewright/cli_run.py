@@ -70,8 +70,10 @@ def run_command(
     specs = {spec.name: spec for spec in program.outputs}
     _check_names((*expected, *save), specs)
     wanted = {name: check_array(read_npy(path), specs[name], "expected output") for name, path in expected.items()}
+    if not specs:
+        raise plain_error(f"the program in '{file}' returns nothing")
     if program.level != level:
-        raise plain_error(f"'{file}' is at the {program.level} level, below the {level} level")
+        raise plain_error(f"'{file}' is at the {program.level} level and cannot be run at the {level} level")
     run = program.run(arrays, seed)
     figures = run.report()
     if json_path == "-":
