@@ -146,3 +146,22 @@ def test_as_a_process() -> None:
     assert b"Traceback" not in pipe.stderr.read()
     pipe.stderr.close()
     assert pipe.wait() == 0
+
+
+def test_a_schedule_edited_by_hand_is_obeyed_or_rejected() -> None:
+    assert tilewright("compile", "small.mlir", "--to", "schedule", "-o", "s.mlir").code == 0
+    text = Path("s.mlir").read_text()
+    assert 'tiles = array<i64: 8, 16>, order = ""' in text and 'hold = ["", ""]' in text
+    edited = text.replace('tiles = array<i64: 8, 16>, order = ""', 'tiles = array<i64: 3, 16>, order = "a"')
+    edited = edited.replace('hold = ["", ""]', 'hold = ["a", "a"]')
+    Path("s.mlir").write_text(edited)
+    figures = json.loads(tilewright("run", "s.mlir", "--random", "0", "--json", "-").out)
+    assert figures["kernels"][0]["schedule"]["tiles"] == [3, 16]
+    assert "hardware.for %a = 0 to 3" in tilewright("compile", "s.mlir").out
+    for wrong, message in (
+        ("array<i64: 9, 16>", "between 1 and its extent 8"),
+        ("array<i64: 3>", "each of the 2 axes"),
+    ):
+        Path("s.mlir").write_text(edited.replace("tiles = array<i64: 3, 16>", f"tiles = {wrong}"))
+        done = tilewright("compile", "s.mlir")
+        assert done.code == 1 and message in done.err and "s.mlir:" in done.err, done.err
