@@ -230,6 +230,14 @@ class _Builder:
         for source in node.inputs:
             self.collect(source, fixed, pending, seen)
         if self.walks(node) and self.needs(node) <= fixed and node not in pending:
+            inside = self.walks(node) & fixed
+            if inside:
+                letters = ", ".join(sorted(f"'{self.group.names[axis]}'" for axis in inside))
+                raise UserError(
+                    f"schedule order: a reduction over {letters} is needed inside the loop over it; put that loop "
+                    "inside the others, or take the axis whole",
+                    node.location,
+                )
             pending.append(node)
 
     def hoist(self, node: Node, fixed: frozenset[Axis], items: list[Item], seen: set[Node]) -> None:

@@ -18,6 +18,15 @@ func.func @main(%x: tensor<24x40xf32>) -> tensor<24x40xf32> {
   func.return %y : tensor<24x40xf32>
 }
 """
+BOTH_WAYS = """
+func.func @main(%x: tensor<24x40xf32>) -> tensor<24x40xf32> {
+  %m = graph.reduce %x {monoid = "max", axes = array<i64: 1>}
+  %d = graph.map %x, %m {fn = "sub"}
+  %n = graph.reduce %d {monoid = "max", axes = array<i64: 0>}
+  %y = graph.map %d, %n {fn = "sub"}
+  func.return %y : tensor<24x40xf32>
+}
+"""
 MATMUL = """
 func.func @main(%x: tensor<40x70xf16>, %w: tensor<70x50xf16>, %b: tensor<50xf16>) -> tensor<40x50xf16> {
   %p = graph.contract %x, %w {spec = "mk,kn->mn"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lowering_cases import MATMUL, SOFTMAX, group_of
+from lowering_cases import BOTH_WAYS, MATMUL, SOFTMAX, group_of
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.schedule import Schedule
 from tilewright.lowering.nest import Item, Loop, Nest, build_nest, place_nest
@@ -92,3 +92,16 @@ def test_the_attribute_carries_the_schedule() -> None:
 def test_place_does_not_judge_the_strategy() -> None:
     given = schedule((24, 40), (8, 16), "ab", "resident", ("ab",))
     assert place_nest(group_of(SOFTMAX), given).strategy == "multipass"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_reduction_inside_its_own_loop_is_rejected(order: str) -> None:
+    """Rows reduce over b inside a, columns over a inside b: with both looped over, one of them has no place."""
+    given = schedule((24, 40), (8, 16), order, "multipass", ("ab",))
+    with pytest.raises(UserError, match="is needed inside the loop over it"):
+        place_nest(group_of(BOTH_WAYS), given)
+
+
+def test_one_whole_axis_gives_both_reductions_a_place() -> None:
+    nest = place_nest(group_of(BOTH_WAYS), schedule((24, 40), (24, 16), "b", "multipass", ("b",)))
+    assert outline(nest) == "b[Ll Ar] b[Ll Cm Cr Cm S]"
