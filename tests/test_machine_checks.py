@@ -158,15 +158,21 @@ def test_a_descriptor_has_so_many_dimensions() -> None:
     assert "the transfer needs 7 dimensions, a descriptor of target 'davinci' has 5" in error.message
 
 
-def test_slices_start_at_any_element() -> None:
-    """Alignment is a rule for buffers: a window may begin inside a row."""
+def window(first: int) -> str:
+    """exp of 56 columns of a 2 × 64 tile, from byte `first` of its rows on."""
     instruction = lines(
-        view("w", "p0", (2, 60), "f32", "ub", "#tile.layout<[2, 256], [60, 4]>", offset="4"),
+        view("w", "p0", (2, 56), "f32", "ub", "#tile.layout<[2, 256], [56, 4]>", offset=str(first)),
         'hardware.vector %w, %b {fn = "exp", engine = "vector"}',
     )
+    return on_vector([ROWS], ((2, 56), "f32"), instruction)
+
+
+def test_a_part_of_a_tile_starts_at_the_alignment() -> None:
     x = np.random.default_rng(2).standard_normal((2, 64)).astype(np.float32)
-    result = run(parsed(on_vector([ROWS], ((2, 60), "f32"), instruction)), [x])
-    np.testing.assert_array_equal(result.outputs[0], np.exp(x[:, 1:61]))
+    result = run(parsed(window(32)), [x])
+    np.testing.assert_array_equal(result.outputs[0], np.exp(x[:, 8:64]))
+    with pytest.raises(UserError, match=r"%p0 is used from byte 4 of 'ub', which is not aligned to 32 bytes"):
+        run(parsed(window(4)), [x])
 
 
 def test_a_type_the_vector_engine_lacks() -> None:

@@ -163,7 +163,7 @@ class _Decoder:
     def view(self, op: hardware.ViewOp) -> View:
         kind = op.res.type
         assert isinstance(kind, ViewType)
-        _memory(self.target, kind, op)
+        memory = _memory(self.target, kind, op)
         row = element(kind.element_type)
         layout = op.layout.layout(row.bytes)
         if len(layout.dims) != len(kind.shape) or any(e > n for e, n in zip(kind.shape, layout.shape, strict=True)):
@@ -183,6 +183,7 @@ class _Decoder:
         return View(
             self.buffers[number].name, number, kind.memory.data, row, kind.shape, layout, offset,
             bounds(op.start, [0] * len(kind.shape), True), bounds(op.valid, kind.shape, False),
+            1 if memory.offchip else memory.align,
         )  # fmt: skip
 
     def instruction(self, op: hardware.InstructionOp) -> Instruction:

@@ -1,5 +1,4 @@
-"""Where views may lie: inside their buffers. Alignment is a rule for buffers (`decode.placed_buffer`): a slice of a
-buffer may start at any of its elements."""
+"""Where views may lie: inside their buffers and, on chip, at multiples of the memory's alignment."""
 
 from __future__ import annotations
 
@@ -19,7 +18,12 @@ def check_place(
     part: Access,
     counters: Counters,
 ) -> None:
-    """Raises MachineError where a part of a view at address `place` leaves its buffer."""
+    """Raises MachineError where a view at address `place` is not aligned or the part of it leaves its buffer."""
+    if place % view.align:
+        raise step.error(
+            counters,
+            f"{view.name} is used from byte {place} of '{view.memory}', which is not aligned to {view.align} bytes",
+        )
     first, size = bases[view.buffer], kernel.buffers[view.buffer].size
     if place + part.low < first or place + part.high > first + size:
         raise step.error(

@@ -40,6 +40,8 @@ class View:
     offset: Affine
     start: AffineList | None
     valid: AffineList | None
+    align: int
+    """Bytes that the view's start is a multiple of: the memory's alignment on chip, 1 off chip."""
 
 
 @dataclass(frozen=True, eq=False)
