@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from . import cost
 from .layout import Layout, pair_descriptor_dims, pair_runs
-from .layout_runs import Runs
+from .layout_runs import Runs, count_runs_by_address, descriptor_dimensions
 from .target_model import Move, Target
 
 
@@ -60,6 +61,36 @@ def transfer(
     else:
         dims = pair_descriptor_dims(source, destination, extents)
     return Transfer(move, count * source.element_bytes, count * destination.element_bytes, bus, dims)
+
+
+Region: TypeAlias = tuple[tuple[int, int], ...]
+"""Per dimension the half-open range [low, high) of positions."""
+
+
+def transfer_region(target: Target, move: Move, source: Layout, destination: Layout, region: Region) -> Transfer:
+    """The transfer of [low, high) of every dimension of two layouts of one shape.
+
+    A region moved along dimensions of one atom is the same shape of bytes elsewhere. One that begins inside a dimension
+    of blocks is counted element by element, its descriptor as one whose blocks do not nest (`descriptor_dimensions`).
+    """
+    extents = tuple(high - low for low, high in region)
+    sides = (source, destination)
+    moved = [d for d, (low, _) in enumerate(region) if low and any(len(side.dims[d]) > 1 for side in sides)]
+    if not moved:
+        return transfer(target, move, source, destination, extents)
+    count, bus = prod(extents), 0
+    if cost.is_offchip(target, move):
+        side = source if move.source == target.offchip else destination
+        runs = _runs_from((side,) if move.convert or move.transpose else sides, region)
+        bus = cost.bus_bytes(_in_bytes(runs, side), target.offchip_memory.granule)
+    dims = descriptor_dimensions(None, extents, [side.element_bytes for side in sides])
+    return Transfer(move, count * source.element_bytes, count * destination.element_bytes, bus, dims)
+
+
+def _runs_from(sides: Sequence[Layout], region: Region) -> Runs:
+    ends = tuple(high for _, high in region)
+    part = tuple(slice(low, high) for low, high in region)
+    return count_runs_by_address([side.addresses(ends)[part] for side in sides], [side.element_bytes for side in sides])
 
 
 def _in_bytes(runs: Runs, side: Layout) -> Runs:

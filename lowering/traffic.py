@@ -19,21 +19,17 @@ from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from ..dialects import cost, hardware
+from ..dialects import hardware
 from ..dialects.affine_eval import evaluate
 from ..dialects.dtypes import byte_width
 from ..dialects.errors import UserError
 from ..dialects.hardware_types import ViewType
-from ..dialects.layout import Layout
-from ..dialects.layout_runs import count_runs_by_address
 from ..dialects.target import target_of
-from ..dialects.target_model import Move, Target
-from ..dialects.transfer import transfer
+from ..dialects.target_model import Target
+from ..dialects.transfer import Region, transfer_region
 from .sync_clip import loops_around
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-Region: TypeAlias = tuple[tuple[int, int], ...]
-"""[low, high) of each dimension."""
 
 
 def predict(module: ModuleOp) -> dict[str, int]:
@@ -71,8 +67,8 @@ def kernel_links(kernel: hardware.KernelOp, target: Target) -> dict[str, int]:
                     f"target '{target.name}' has no move from '{source.memory}' to '{destination.memory}'", op.location
                 )
             for region, times in regions(op).items():
-                links[f"{move.source}->{move.destination}"] += times * moved_bytes(
-                    target, move, source.layout, destination.layout, region
+                links[f"{move.source}->{move.destination}"] += (
+                    times * transfer_region(target, move, source.layout, destination.layout, region).link_bytes
                 )
     return dict(links)
 
@@ -181,21 +177,3 @@ def _evaluated(
 ) -> IntArray:
     found = evaluate(attr.data.results[result], [counters.get(value, 0) for value in operands])
     return np.broadcast_to(np.asarray(found, np.int64), (rows,))
-
-
-def moved_bytes(target: Target, move: Move, source: Layout, destination: Layout, region: Region) -> int:
-    """Bytes on the link of one transfer of a region."""
-    extents = tuple(high - low for low, high in region)
-    if not any(low for low, _ in region):
-        return transfer(target, move, source, destination, extents).link_bytes
-    # It begins inside a dimension of blocks: the pieces are found from the addresses.
-    if not cost.is_offchip(target, move):
-        count = int(np.prod(extents))
-        return count * max(source.element_bytes, destination.element_bytes)
-    outside = source if move.source == target.offchip else destination
-    sides = [outside] if move.convert or move.transpose else [source, destination]
-    ends, part = tuple(high for _, high in region), tuple(slice(low, high) for low, high in region)
-    widths = [side.element_bytes for side in sides]
-    runs = count_runs_by_address([side.addresses(ends)[part] for side in sides], widths)
-    in_bytes = tuple((count, length * outside.element_bytes) for count, length in runs)
-    return cost.bus_bytes(in_bytes, target.offchip_memory.granule)

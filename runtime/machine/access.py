@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects.layout import Atom, Layout
+from ...dialects.transfer import Region
 
 Array: TypeAlias = npt.NDArray[Any]
-Region: TypeAlias = tuple[tuple[int, int], ...]
-"""Per dimension [low, high)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from ...dialects.dtypes import by_name, common_compute_type, type_name
 from ...dialects.errors import UserError
 from ...dialects.target_model import Target
 from ...dialects.tile import is_position
-from .access import Access, Region, access
+from ...dialects.transfer import Region, transfer_region
+from .access import Access, access
 from .affine import Counters
-from .moves import move_region
 from .program import Instruction, View
 from .reach import error_of
 
@@ -98,7 +98,7 @@ class Cases:
         source, destination = self.step.views
         move = self.target.move(source.memory, destination.memory)
         assert move is not None  # reach.py has looked
-        moved = move_region(self.target, move, source.layout, destination.layout, region)
+        moved = transfer_region(self.target, move, source.layout, destination.layout, region)
         if moved.dims > self.target.max_dma_dims:
             raise UserError(
                 f"the transfer needs {moved.dims} dimensions, a descriptor of target '{self.target.name}' has "

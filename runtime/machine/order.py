@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dialects import hardware
-from .access import Region, Runs, access, byte_runs, runs_meet
+from ...dialects.transfer import Region
+from .access import Runs, access, byte_runs, runs_meet
 from .affine import Counters
 from .cases import Cases
 from .places import check_place
