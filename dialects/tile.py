@@ -176,7 +176,7 @@ class StoreOp(TileOp):
 class MapOp(TileOp):
     """`args` = tiles: one scalar operator of the table, elementwise; extents are equal or 1 (broadcast).
 
-    `operands` lists the operator's arguments where some are immediates: an `index` attribute is the position of
+    `immediates` lists the operator's arguments where some are values: an `index` attribute is the position of
     a tile in `args`, anything else is the value itself. Computes in the compute type of its operands and rounds
     to the element type of the result. `params`: parameters of the operator.
     """

@@ -29,7 +29,6 @@ class Axis:
     serial: int
     merged: Axis | None = None
     factors: tuple[Axis, Axis] | None = None
-    pinned: bool = False  # part of an overlapping window: cannot be split
 
     def root(self) -> Axis:
         axis = self
@@ -63,8 +62,6 @@ class AxisSpace:
 
     def split(self, axis: Axis, inner: int) -> tuple[Axis, Axis]:
         """Splits an atomic axis into (extent / inner, inner)."""
-        if axis.pinned:
-            raise NotFusable("a windowed axis would have to be split")
         axis.factors = (self.fresh(axis.extent // inner), self.fresh(inner))
         return axis.factors
 
@@ -80,7 +77,6 @@ class AxisSpace:
                 a.pop()
                 b.pop()
                 if x is not y:
-                    x.pinned = x.pinned or y.pinned
                     y.merged = x
             elif x.extent % y.extent == 0:
                 a[-1:] = self.split(x, y.extent)
@@ -135,6 +131,17 @@ class Linear:
             reach = coefficient * (axis.root().extent - 1)
             low, high = low + min(reach, 0), high + max(reach, 0)
         return low, high
+
+    def multiple_of(self, other: Linear) -> tuple[int, Linear]:
+        """This expression as k · (the terms of the other) + the rest, which shares no axis with it.
+
+        Raises NotFusable where that cannot be: a condition on half of a window.
+        """
+        ratios = {divmod(self.terms.get(axis, 0), coefficient) for axis, coefficient in other.terms.items()}
+        if len(ratios) != 1 or next(iter(ratios))[1]:
+            raise NotFusable("a condition on a part of a windowed dimension")
+        factor = next(iter(ratios))[0]
+        return factor, Linear({a: c for a, c in self.terms.items() if a not in other.terms}, self.offset)
 
     def overlapping(self) -> bool:
         """Whether two different positions can give the same value (a window), by mixed radix."""

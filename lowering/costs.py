@@ -11,7 +11,7 @@ from ..dialects.graph_fused import YieldOp
 from ..dialects.target_model import Target
 from .axes import NotFusable
 from .estimate import Estimate
-from .group import Group
+from .group_build import read_group
 from .search import Choice, Objective, search
 
 CYCLES_ERROR = 0.05
@@ -68,7 +68,7 @@ class Costs:
 
     def look(self, block: Block) -> list[Choice] | str:
         try:
-            found = search(Group.of(block), self.target, self.objective, self.effort)
+            found = search(read_group(block), self.target, self.objective, self.effort)
         except NotFusable as reason:
             return str(reason)
         except UserError as error:

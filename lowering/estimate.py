@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from ..dialects import cost
 from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float, type_name
 from ..dialects.graph_primitives import MapOp, ReduceOp
+from ..dialects.scalar import monoid
 from ..dialects.target_model import Target
 from .axes import Axis
 from .footprint import Footprint
@@ -149,8 +150,9 @@ class _Estimator:
                 type_name(kind),
                 across_lanes=last in node.reduced,
             )
+            combine = monoid(node.op.monoid.data).combine.name
             if accumulate:
-                cycles += cost.vector_cycles(self.target, "add", self.elements(node.present), byte_width(kind))
+                cycles += cost.vector_cycles(self.target, combine, self.elements(node.present), byte_width(kind))
             self.result.busy[self.vector] += cycles * self.trips()
         else:
             self.map(node)

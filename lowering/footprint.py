@@ -97,7 +97,8 @@ class Footprint:
         if accumulate:
             self.use(node)
             if node.kind == "reduce":
-                self.add(self.roles.vector, self.tile(node, self.roles.vector, 4))
+                width = byte_width(accumulator_type(node.inputs[0].element))
+                self.add(self.roles.vector, self.tile(node, self.roles.vector, width))
             return
         made = self.define(node, self.homes(node))
         if node.kind in ("map", "expand"):

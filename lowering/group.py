@@ -1,34 +1,34 @@
 """What a set of primitives computes, over named axes: the form that schedules, costs and kernels are made from.
 
-`Group.of(region)` reads the region of a `graph.fused` (or of a candidate for one). Views disappear: a permutation,
-split, merge or broadcast renames axes; a slice, pad or window of an input becomes part of how that input is loaded
-(`Node.index`, `Node.inside`); a piecewise view that is yielded becomes one store per piece.
+`group_build.read_group` makes it from the region of a `graph.fused`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Attribute, Operation
 
-from ..dialects.attributes import int_values
-from ..dialects.dtypes import element
-from ..dialects.graph_fused import YieldOp
-from ..dialects.graph_primitives import (
-    ConstantOp,
-    ContractOp,
-    IotaOp,
-    MapOp,
-    ReduceOp,
-    ViewOp,
-    parse_spec,
-)
-from ..dialects.graph_types import static_shape
-from ..dialects.index_map import IndexMap
-from .axes import Axis, AxisSpace, Linear, NotFusable
+from ..dialects.graph_primitives import ConstantOp
+from .axes import Axis, Linear, NotFusable
+
+
+@dataclass(frozen=True)
+class Window:
+    """An input dimension of which a tile needs one stretch, whatever its own axes: `base` walks it, `taps` step inside.
+
+    So are read overlapping indices (a convolution) and indices of several axes that can leave the input (a padded
+    dimension, split): a stretch has one lower and one upper edge.
+    """
+
+    base: Axis
+    taps: tuple[Axis, ...]
+
+    @staticmethod
+    def of(expr: Linear) -> Window:
+        """The longest axis is the base."""
+        base = max(expr.terms, key=lambda axis: (axis.extent, -axis.serial))
+        return Window(base, tuple(axis for axis in expr.terms if axis is not base))
 
 
 @dataclass(eq=False)
@@ -37,7 +37,8 @@ class Node:
 
     `dims` lists the axes of each logical dimension; `present` the axes the value varies along; `reduced` the axes a
     reduction or contraction sums over. A load reads input `arg` at `index`, one expression per dimension of the
-    input, where all `inside` expressions are ≥ 0 and the index is in bounds; elsewhere it is `fill`.
+    input, where all `inside` expressions are ≥ 0 and the index is in bounds; elsewhere it is `fill`. `windows` says
+    which of these dimensions are read as windows.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Node:
     arg: int = -1
     index: list[Linear] = field(default_factory=list[Linear])
     inside: list[Linear] = field(default_factory=list[Linear])
+    windows: list[Window | None] = field(default_factory=list["Window | None"])
     fill: Attribute | None = None
     reduced: frozenset[Axis] = frozenset()
     present: frozenset[Axis] = frozenset()
@@ -61,6 +63,11 @@ class Node:
     @property
     def is_reduction(self) -> bool:
         return self.kind in ("reduce", "contract")
+
+    @property
+    def taps(self) -> frozenset[Axis]:
+        """The taps of a load's windows."""
+        return frozenset(tap for window in self.windows if window is not None for tap in window.taps)
 
     @property
     def immediate(self) -> Attribute | None:
@@ -79,14 +86,6 @@ class Output:
     index: list[Linear]
 
 
-@dataclass(frozen=True)
-class Window:
-    """An input dimension read as an overlapping window: `base` walks it, the `taps` step inside it."""
-
-    base: Axis
-    taps: tuple[Axis, ...]
-
-
 @dataclass(eq=False)
 class Group:
     """Nodes in topological order, outputs, and the axes in canonical order (names follow it)."""
@@ -96,11 +95,6 @@ class Group:
     nodes: list[Node]
     outputs: list[Output]
     axes: list[Axis]
-
-    @staticmethod
-    def of(block: Block) -> Group:
-        """Raises NotFusable if the block's ops have no common axes."""
-        return _Builder(block).build()
 
     @property
     def names(self) -> dict[Axis, str]:
@@ -123,9 +117,7 @@ class Group:
     @property
     def taps(self) -> frozenset[Axis]:
         """Window taps of all loads: walked one at a time."""
-        return frozenset(
-            tap for load in self.loads for expr in load.index if expr.overlapping() for tap in window_of(expr).taps
-        )
+        return frozenset(tap for load in self.loads for tap in load.taps)
 
 
 def axis_name(position: int) -> str:
@@ -133,376 +125,3 @@ def axis_name(position: int) -> str:
     if position >= len(letter):
         raise NotFusable(f"more than {len(letter)} axes")
     return letter[position]
-
-
-def window_of(expr: Linear) -> Window:
-    """Splits an overlapping index into its base (the longest axis) and taps."""
-    base = max(expr.terms, key=lambda axis: (axis.extent, -axis.serial))
-    return Window(base, tuple(axis for axis in expr.terms if axis is not base))
-
-
-def normal_form(map_: AffineMap, shape: tuple[int, ...]) -> IndexMap:
-    """The index map over atoms of the dimensions. Raises NotFusable if it has none."""
-    found = IndexMap.try_affine(map_, shape)
-    if found is None:
-        raise NotFusable(f"the view {map_} does not split dimensions into factors")
-    return found
-
-
-class _Builder:
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.space = AxisSpace()
-        self.nodes: list[Node] = []
-        self.values: dict[SSAValue, Node] = {}
-        self.templates: dict[SSAValue, Node] = {}  # loads whose axes nothing else shares
-
-    def build(self) -> Group:
-        for number, arg in enumerate(self.block.args):
-            shape = static_shape(arg.type)
-            dims = [[self.space.fresh(extent)] for extent in shape]
-            index = [Linear({axes[0]: 1}) for axes in dims]
-            self.templates[arg] = Node("load", element(arg.type).attribute, shape, dims, arg=number, index=index)
-        outputs: list[Output] = []
-        last: Operation | None = None
-        for op in self.block.ops:
-            last = op
-            if isinstance(op, YieldOp):
-                for number, value in enumerate(op.args):
-                    outputs += self.outputs(number, value)
-            else:
-                self.visit(op)
-        assert isinstance(last, YieldOp)
-        return self.finish(outputs, [value.type for value in last.args])
-
-    # --- ops ------------------------------------------------------------------------------------------------------
-
-    def visit(self, op: Operation) -> None:
-        match op:
-            case MapOp():
-                self.define(op, self.map(op))
-            case ReduceOp():
-                self.define(op, self.reduce(op))
-            case ContractOp():
-                self.define(op, self.contract(op))
-            case ViewOp():
-                if len(op.args) == 1:
-                    self.view(op)
-                elif op.fill is not None:
-                    raise NotFusable("a piecewise view with a fill value")
-            case IotaOp():
-                node = self.new(op, "iota")
-                node.present = frozenset(self.atoms(node.dims[op.dim.value.data]))
-                self.define(op, node)
-            case ConstantOp():
-                if not op.value.is_splat():
-                    raise NotFusable("a constant with many values is an input")
-                node = self.new(op, "constant")
-                self.define(op, node)
-            case _:
-                raise NotFusable(f"'{op.name}' is not a primitive")
-
-    def new(self, op: Operation, kind: str, inputs: Sequence[Node] = ()) -> Node:
-        shape = static_shape(op.results[0].type)
-        dims = [[self.space.fresh(extent)] for extent in shape]
-        return Node(kind, element(op.results[0].type).attribute, shape, dims, op, list(inputs))
-
-    def define(self, op: Operation, node: Node) -> None:
-        self.nodes.append(node)
-        self.values[op.results[0]] = node
-
-    def value(self, value: SSAValue) -> Node:
-        """The node of a value; an input (or a view of one) becomes a load here, once."""
-        node = self.values.get(value)
-        if node is None:
-            if value not in self.templates:
-                raise NotFusable("a piecewise view is read inside the group")
-            node = self.values[value] = self.instantiate(self.templates[value])
-            self.nodes.append(node)
-        return node
-
-    def instantiate(self, template: Node) -> Node:
-        """A copy of a load with axes of its own."""
-        fresh = {axis: self.space.fresh(axis.extent) for axes in template.dims for axis in axes}
-        rename = {old: Linear({new: 1}) for old, new in fresh.items()}
-        return Node(
-            "load",
-            template.element,
-            template.shape,
-            [[fresh[axis] for axis in axes] for axes in template.dims],
-            template.op,
-            arg=template.arg,
-            index=[expr.substitute(rename) for expr in template.index],
-            inside=[expr.substitute(rename) for expr in template.inside],
-            fill=template.fill,
-        )
-
-    def atoms(self, axes: Sequence[Axis]) -> list[Axis]:
-        return self.space.atoms(axes)
-
-    def map(self, op: MapOp) -> Node:
-        node = self.new(op, "map", [self.value(arg) for arg in op.args])
-        rank = len(node.shape)
-        for source in node.inputs:
-            for d, axes in enumerate(source.dims):
-                if source.shape[d] != 1:
-                    self.space.unify(node.dims[rank - len(source.dims) + d], axes)
-        return node
-
-    def reduce(self, op: ReduceOp) -> Node:
-        source = self.value(op.args[0])
-        node = self.new(op, "reduce", [source])
-        axes = {axis % len(source.shape) for axis in int_values(op.axes)}
-        for d, dim in enumerate(source.dims):
-            if d not in axes:
-                self.space.unify(node.dims[d], dim)
-        node.letters = [{"r": [axis for d in sorted(axes) for axis in source.dims[d]]}]
-        return node
-
-    def contract(self, op: ContractOp) -> Node:
-        node = self.new(op, "contract", [self.value(arg) for arg in op.args])
-        seen: dict[str, list[Axis]] = {}
-        for letters, dims in zip(
-            parse_spec(op.spec.data), (*(source.dims for source in node.inputs), node.dims), strict=True
-        ):
-            here: dict[str, list[Axis]] = {}
-            for letter, axes in zip(letters, dims, strict=True):
-                here[letter] = axes
-                if letter in seen:
-                    self.space.unify(seen[letter], axes)
-                else:
-                    seen[letter] = axes
-            node.letters.append(here)
-        return node
-
-    # --- views ----------------------------------------------------------------------------------------------------
-
-    def view(self, op: ViewOp) -> None:
-        result = op.results[0]
-        shape = static_shape(result.type)
-        map_, box = op.affine_maps[0], op.boxes[0]
-        source = op.args[0]
-        if source in self.templates:
-            self.templates[result] = self.load_view(self.templates[source], op, map_, shape, box)
-            return
-        node = self.value(source)
-        if any((low, high) != (0, size) for (low, high), size in zip(box, shape, strict=True)):
-            raise NotFusable("a padded view of a computed value")
-        self.values[result] = self.rename_view(node, normal_form(map_, shape), shape, op)
-
-    def rename_view(self, node: Node, map_: IndexMap, shape: tuple[int, ...], op: Operation) -> Node:
-        """A permutation, split, merge or broadcast: the same value with its axes in other dimensions."""
-        atoms = [[self.space.fresh(extent) for extent in extents] for extents in map_.atoms]
-        used: set[tuple[int, int]] = set()
-        for p, (terms, offset) in enumerate(map_.exprs):
-            ordered = sorted(terms, key=lambda term: -term[0])
-            extents = [map_.atoms[d][i] for _, d, i in ordered]
-            places = [prod(extents[k + 1 :]) for k in range(len(extents))]
-            whole = offset == 0 and [c for c, _, _ in ordered] == places and prod(extents) == node.shape[p]
-            if not whole or any((d, i) in used for _, d, i in ordered):
-                raise NotFusable("a slice or window of a computed value")
-            used.update((d, i) for _, d, i in ordered)
-            self.space.unify(node.dims[p], [atoms[d][i] for _, d, i in ordered])
-        renamed = Node("view", node.element, shape, atoms, op, [node])
-        self.nodes.append(renamed)
-        return renamed
-
-    def load_view(
-        self, template: Node, op: ViewOp, map_: AffineMap, shape: tuple[int, ...], box: Sequence[tuple[int, int]]
-    ) -> Node:
-        """A view of an input is another way to load it."""
-        normal = normal_form(map_, shape)
-        dims = [[self.space.fresh(extent) for extent in extents] for extents in normal.atoms]
-        replace: dict[Axis, Linear] = {}
-        for axes, (terms, offset) in zip(template.dims, normal.exprs, strict=True):
-            whole: dict[Axis, int] = {}
-            for coefficient, d, i in terms:
-                whole[dims[d][i]] = whole.get(dims[d][i], 0) + coefficient
-            if len(axes) == 1:
-                replace[axes[0]] = Linear(whole, offset)
-                continue
-            self.spread(axes, whole, offset, replace)
-        inside = [expr.substitute(replace) for expr in template.inside]
-        fill = template.fill
-        if any((low, high) != (0, size) for (low, high), size in zip(box, shape, strict=True)):
-            if fill is not None and fill != op.fill:
-                raise NotFusable("padding with two values")
-            fill = op.fill
-            for d, (low, high) in enumerate(box):
-                position = Linear({axis: prod(a.extent for a in dims[d][k + 1 :]) for k, axis in enumerate(dims[d])})
-                inside += [position.shifted(-low)] if low > 0 else []
-                inside += [position.negated().shifted(high - 1)] if high < shape[d] else []
-        index = [expr.substitute(replace) for expr in template.index]
-        return Node("load", template.element, shape, dims, op, arg=template.arg, index=index, inside=inside, fill=fill)
-
-    def spread(self, axes: Sequence[Axis], terms: dict[Axis, int], offset: int, replace: dict[Axis, Linear]) -> None:
-        """Divides an index expression among the factors of a split dimension, where every term fits one factor."""
-        if offset:
-            raise NotFusable("a slice of a split dimension")
-        remaining = dict(terms)
-        scale = prod(axis.extent for axis in axes)
-        for axis in axes:
-            size, scale = scale, scale // axis.extent
-            mine = {a: c for a, c in remaining.items() if c % scale == 0 and c * (a.extent - 1) < size and c >= scale}
-            if sum(c // scale * (a.extent - 1) for a, c in mine.items()) >= axis.extent:
-                raise NotFusable("an index that carries over the factors of a split dimension")
-            replace[axis] = Linear({a: c // scale for a, c in mine.items()})
-            remaining = {a: c for a, c in remaining.items() if a not in mine}
-        if remaining:
-            raise NotFusable("an index that crosses the factors of a split dimension")
-
-    # --- results --------------------------------------------------------------------------------------------------
-
-    def outputs(self, number: int, value: SSAValue) -> list[Output]:
-        owner = value.owner
-        if isinstance(owner, ViewOp) and len(owner.args) > 1:
-            return [self.piece(number, owner, p) for p in range(len(owner.args))]
-        node = self.value(value)
-        return [Output(number, node, [self.position(axes) for axes in node.dims])]
-
-    def position(self, axes: Sequence[Axis], offset: int = 0) -> Linear:
-        return Linear({axis: prod(a.extent for a in axes[k + 1 :]) for k, axis in enumerate(axes)}, offset)
-
-    def piece(self, number: int, op: ViewOp, p: int) -> Output:
-        """Piece p of a piecewise view: the part of its operand, stored at the corner of its box."""
-        box = op.boxes[p]
-        shape = tuple(high - low for low, high in box)
-        shift = AffineMap(
-            len(box), 0, tuple(AffineMap.identity(len(box)).results[d] + box[d][0] for d in range(len(box)))
-        )
-        map_ = op.affine_maps[p].compose(shift)
-        whole = [(0, size) for size in shape]
-        if op.args[p] in self.templates:
-            node = self.instantiate(self.load_view(self.templates[op.args[p]], op, map_, shape, whole))
-            self.nodes.append(node)
-        else:
-            node = self.rename_view(self.value(op.args[p]), normal_form(map_, shape), shape, op)
-        return Output(number, node, [self.position(axes, box[d][0]) for d, axes in enumerate(node.dims)])
-
-    # --- closing --------------------------------------------------------------------------------------------------
-
-    def finish(self, outputs: list[Output], results: list[Attribute]) -> Group:
-        """Resolves every expression to atomic axes, finds what each value varies along, orders the axes."""
-        through: dict[Node, Node] = {}
-        nodes: list[Node] = []
-        for node in self.nodes:
-            node.dims = [self.atoms(axes) for axes in node.dims]
-            if node.kind == "view":
-                through[node] = through.get(node.inputs[0], node.inputs[0])
-                continue
-            node.inputs = [through.get(source, source) for source in node.inputs]
-            self.close(node, nodes)
-            nodes.append(node)
-        closed = [
-            Output(o.number, through.get(o.node, o.node), [expr.resolved(self.space) for expr in o.index])
-            for o in outputs
-        ]
-        for output in closed:
-            wanted = frozenset(axis for expr in output.index for axis in expr.terms)
-            output.node = self.expanded(output.node, wanted, nodes)
-        inputs: list[Attribute] = [arg.type for arg in self.block.args]
-        live = _live(nodes, closed)
-        return Group(inputs, results, live, closed, canonical_axes(live, closed))
-
-    def close(self, node: Node, nodes: list[Node]) -> None:
-        if node.kind == "load":
-            node.index = [expr.resolved(self.space) for expr in node.index]
-            node.inside = self.needed(node)
-            node.present = frozenset(axis for expr in (*node.index, *node.inside) for axis in expr.terms)
-            if any(expr.overlapping() and min(expr.terms.values()) < 0 for expr in node.index):
-                raise NotFusable("a window that walks backwards")
-        elif node.kind == "iota":
-            assert isinstance(node.op, IotaOp)
-            node.present = frozenset(node.dims[node.op.dim.value.data % len(node.dims)])
-        elif node.is_reduction:
-            node.reduced = frozenset(self.summed(node))
-            if node.kind == "reduce":
-                node.inputs[0] = self.expanded(node.inputs[0], node.reduced, nodes)
-            else:
-                node.inputs = [self.expanded(source, node.reduced, nodes) for source in node.inputs]
-            node.present = frozenset(axis for source in node.inputs for axis in source.present) - node.reduced
-        else:
-            node.present = frozenset(axis for source in node.inputs for axis in source.present)
-
-    def summed(self, node: Node) -> list[Axis]:
-        if node.kind == "reduce":
-            return self.atoms(node.letters[0]["r"])
-        lhs, rhs, out = node.letters
-        return [axis for letter, axes in {**lhs, **rhs}.items() if letter not in out for axis in self.atoms(axes)]
-
-    def expanded(self, node: Node, wanted: frozenset[Axis], nodes: list[Node]) -> Node:
-        """The value repeated along axes that it does not vary along (a broadcast that must be materialised)."""
-        if wanted <= node.present:
-            return node
-        copy = Node("expand", node.element, node.shape, node.dims, node.op, [node])
-        copy.present = node.present | wanted
-        nodes.append(copy)
-        return copy
-
-    def needed(self, node: Node) -> list[Linear]:
-        """The `inside` conditions that the bounds of the input do not already say."""
-        shape = static_shape(self.block.args[node.arg].type)
-        kept: list[Linear] = []
-        for condition in (expr.resolved(self.space) for expr in node.inside):
-            if condition.bounds()[0] >= 0:
-                continue
-            implied = any(
-                (condition.terms == expr.terms and condition.offset >= expr.offset)
-                or (condition.terms == expr.negated().terms and condition.offset >= extent - 1 - expr.offset)
-                for expr, extent in zip(node.index, shape, strict=True)
-            )
-            if not implied:
-                kept.append(condition)
-        return kept
-
-
-def _live(nodes: list[Node], outputs: list[Output]) -> list[Node]:
-    """The nodes that outputs need, in order."""
-    wanted = {output.node for output in outputs}
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if node in wanted:
-            kept.append(node)
-            wanted.update(node.inputs)
-    return kept[::-1]
-
-
-def canonical_axes(nodes: Sequence[Node], outputs: Sequence[Output]) -> list[Axis]:
-    """One order of all axes, which is the order of dimensions in every tile.
-
-    The largest output's order first; other axes beside their neighbours in the tensors that have them, so that vector
-    tiles lie as their tensors do; axes that only contractions sum over last (nearest in a matrix operand); the taps of
-    windows first.
-    """
-    order: list[Axis] = []
-    everything = [axis for node in nodes for axis in sorted(node.present | node.reduced, key=lambda a: a.serial)]
-    contracted = {axis for node in nodes if node.kind == "contract" for axis in node.reduced}
-    contracted -= {axis for node in nodes if node.kind == "reduce" for axis in node.reduced}
-
-    def sequence(index: Sequence[Linear]) -> list[Axis]:
-        return [axis for expr in index for axis, _ in sorted(expr.terms.items(), key=lambda term: -abs(term[1]))]
-
-    def size(index: Sequence[Linear]) -> int:
-        return prod(axis.extent for axis in sequence(index))
-
-    sources = [output.index for output in sorted(outputs, key=lambda o: -size(o.index))]
-    sources += [node.index for node in sorted((n for n in nodes if n.kind == "load"), key=lambda n: -size(n.index))]
-    for index in sources:
-        axes = sequence(index)
-        for position, axis in enumerate(axes):
-            if axis in order or axis in contracted:
-                continue
-            after = next((order.index(a) for a in axes[position + 1 :] if a in order), len(order))
-            order.insert(after, axis)
-    for axis in [*everything, *(a for a in everything if a in contracted)]:
-        if axis not in order:
-            order.append(axis)
-    taps = {
-        tap
-        for node in nodes
-        if node.kind == "load"
-        for expr in node.index
-        if expr.overlapping()
-        for tap in window_of(expr).taps
-    }
-    return [axis for axis in order if axis in taps] + [axis for axis in order if axis not in taps]

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
 from .axes import Axis
-from .group import Group, Node, Output, window_of
+from .group import Group, Node, Output
 
 
 @dataclass(eq=False)
@@ -94,19 +94,9 @@ class Nest:
         return "resident" if not streamed else "online" if self.passes <= 1 else "multipass"
 
 
-def is_window(node: Node) -> bool:
-    """Whether a load reads some dimension of its input as an overlapping window."""
-    return any(expr.overlapping() for expr in node.index)
-
-
-def node_taps(node: Node) -> frozenset[Axis]:
-    """The taps of a load's windows."""
-    return frozenset(tap for expr in node.index if expr.overlapping() for tap in window_of(expr).taps)
-
-
 def default_hold(node: Node, looped: Iterable[Axis]) -> frozenset[Axis]:
     """Fixed axes of a load unless the schedule says otherwise: all it varies along, but for the taps of windows."""
-    return (node.present & frozenset(looped)) - node_taps(node)
+    return (node.present & frozenset(looped)) - node.taps
 
 
 def build_nest(group: Group, schedule: Schedule) -> Nest:
@@ -146,7 +136,7 @@ class _Builder:
             for load, held in zip(group.loads, schedule.hold, strict=True)
         }
         for load, held in self.hold.items():
-            extra = held - (load.present & self.looped) | held & node_taps(load)
+            extra = held - (load.present & self.looped) | held & load.taps
             if extra:
                 letters = "".join(sorted(group.names[axis] for axis in extra))
                 raise UserError(f"schedule holds a load at axis '{letters}', which it does not vary along")
@@ -252,7 +242,7 @@ class _Builder:
                 items.append(Load(node, held))
                 self.loaded[-1].add(node)
             if here:
-                if held != self.needs(node) or is_window(node):
+                if held != self.needs(node) or any(node.windows):
                     items.append(Slice(node))
                 self.available[-1].add(node)
             return

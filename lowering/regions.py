@@ -1,7 +1,7 @@
 """Where a value's elements are: frames of tiles, regions of inputs, and the affine maps between them.
 
 A *frame* is the list of axes that the dimensions of a tile stand for (None: a dimension of extent 1 that stands for
-nothing). A *region* is what one load brings: a dimension per axis, or per overlapping window of an input dimension.
+nothing). A *region* is what one load brings: a dimension per axis, or per window of an input dimension.
 A 3-tap window of stride 1 over 8 outputs is one dimension of (8 - 1)·1 + (3 - 1)·1 + 1 = 10 input positions.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from .axes import Axis, Linear
-from .group import Group, Node, Window, window_of
+from .group import Group, Node, Window
 from .nest import Nest
 
 Frame = tuple[Axis | None, ...]
@@ -50,9 +50,8 @@ def region_of(nest: Nest, node: Node, fixed: frozenset[Axis]) -> list[RegionDim]
     """The dimensions of what a load brings, in canonical order; those of extent 1 are dropped."""
     dims: list[RegionDim] = []
     seen: set[Axis] = set()
-    for position, expr in enumerate(node.index):
-        if expr.overlapping():
-            window = window_of(expr)
+    for position, (expr, window) in enumerate(zip(node.index, node.windows, strict=True)):
+        if window is not None:
             extent = window_extent(expr, window, held_extent(nest, window.base, fixed))
             dims.append(RegionDim(extent, window.base, window, position))
             seen.update(expr.terms)

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import lcm
 from typing import Literal, TypeAlias, TypeVar
 
-from ..dialects.dtypes import byte_width
+from ..dialects.dtypes import accumulator_type, byte_width, type_name
 from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
-from ..dialects.target_model import Target
+from ..dialects.target_model import Memory, Target
 from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
-from .nest import Nest, default_hold, node_taps, place_nest
+from .nest import Nest, default_hold, place_nest
 from .roles import Roles, tile_bytes
 
 _T = TypeVar("_T")
@@ -70,13 +71,20 @@ class Search:
         self.nests: dict[tuple[str, str, tuple[str, ...]], Nest] = {}
 
     def run(self) -> list[Choice]:
-        for start in self.starts():
-            self.descend(start)
+        fitting = self.fitting()
         if self.rejection is not None and all(choice is None for choice in self.seen.values()):
             raise self.rejection  # not a matter of sizes: the machine lacks an operator or a type
-        fitting = [choice for choice in self.seen.values() if choice is not None and not choice.estimate.excess]
+        if not fitting:
+            self.sizes = [tile_sizes(self.group, axis, self.target, fine=True) for axis in self.group.axes]
+            fitting = self.fitting()
         unique = {choice.schedule: choice for choice in fitting}
         return sorted(unique.values(), key=self.key)
+
+    def fitting(self) -> list[Choice]:
+        """What descending from all starts finds that fits."""
+        for start in self.starts():
+            self.descend(start)
+        return [choice for choice in self.seen.values() if choice is not None and not choice.estimate.excess]
 
     def starts(self) -> Iterator[State]:
         count = len(self.group.axes)
@@ -127,7 +135,7 @@ class Search:
         elif group == len(self.sizes) + 1:
             streamed = {self.group.axes[a] for a in looped if self.reduced[a]}
             for position, load in enumerate(self.group.loads):
-                if (load.present & streamed) - node_taps(load):
+                if (load.present & streamed) - load.taps:
                     yield replace(state, whole=_put(state.whole, position, not state.whole[position]))
         else:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
@@ -192,13 +200,15 @@ def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
     return (*values[:position], value, *values[position + 1 :])
 
 
-def tile_sizes(group: Group, axis: Axis, target: Target) -> list[int]:
-    """Tile sizes worth trying, smallest first: whole, equal parts, powers of two; multiples of the matrix block for
-    axes that a contraction pairs or sums."""
+def tile_sizes(group: Group, axis: Axis, target: Target, fine: bool = False) -> list[int]:
+    """Tile sizes worth trying, smallest first: whole, equal parts, powers of two, in multiples of the granularity.
+
+    `fine`: of any granularity, for groups of which nothing coarser fits.
+    """
     extent = axis.extent
     if axis in group.taps:
         return [1]
-    block = _block(group, axis, target)
+    block = 1 if fine else granularity(group, axis, target)
     sizes = {extent}
     for parts in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
         sizes.add(_round_up(-(-extent // parts), block))
@@ -212,18 +222,22 @@ def tile_sizes(group: Group, axis: Axis, target: Target) -> list[int]:
     return fitting
 
 
-def _block(group: Group, axis: Axis, target: Target) -> int:
-    """The granularity of an axis: the matrix engine's block where it is m, n or k of a contraction."""
-    if target.matrix_engine is None:
+def granularity(group: Group, axis: Axis, target: Target) -> int:
+    """Elements that an axis is tiled by: the matrix engine's block where it is m, n or k of a contraction, else 1."""
+    if target.matrix_engine is None or any(axis in load.taps or axis in _bases(load) for load in group.loads):
         return 1
     for node in group.nodes:
-        if node.kind == "contract":
-            lhs, rhs = node.inputs
-            entry = target.matrix_engine[1].type_of("f16")
-            if (entry is not None and (axis in lhs.present) != (axis in rhs.present)) or axis in node.reduced:
-                windowed = any(axis in e.terms and len(e.terms) > 1 for load in group.loads for e in load.index)
-                return 1 if windowed or entry is None else max(entry.block)
+        if node.kind != "contract":
+            continue
+        lhs, rhs = node.inputs
+        entry = target.matrix_engine[1].type_of(type_name(lhs.element), type_name(rhs.element))
+        if entry is not None and ((axis in lhs.present) != (axis in rhs.present) or axis in node.reduced):
+            return max(entry.block)
     return 1
+
+
+def _bases(load: Node) -> frozenset[Axis]:
+    return frozenset(window.base for window in load.windows if window is not None)
 
 
 def _round_up(value: int, multiple: int) -> int:
@@ -235,36 +249,52 @@ def inner_tiles(group: Group, tiles: dict[Axis, int], target: Target, roles: Rol
     inner = dict(tiles)
     if not roles.subdivides:
         return inner
-    matrix = target.matrix_engine
-    assert matrix is not None
     for node in group.nodes:
         if node.kind != "contract":
             continue
-        for source, memory in zip(node.inputs, (roles.lhs, roles.rhs), strict=True):
-            if memory is not None:
-                _shrink(group, source, inner, tiles, target, memory)
+        block = _piece_block(node, target, roles)
+        for source, name in zip(node.inputs, (roles.lhs, roles.rhs), strict=True):
+            if name is not None:
+                _shrink(group, source, inner, tiles, target.memories[name], block)
     return inner
 
 
+def _piece_block(node: Node, target: Target, roles: Roles) -> int:
+    """Elements that pieces are cut by, so that none begins inside a block of any memory of the matrix engine."""
+    lhs, rhs = node.inputs
+    block = 1
+    for name, kind in (
+        (roles.lhs, lhs.element),
+        (roles.rhs, rhs.element),
+        (roles.result, accumulator_type(lhs.element)),
+    ):
+        memory = target.memories.get(name or "")
+        if memory is not None and memory.layout == "fractal":
+            columns = (memory.fractal_bytes or 1) // byte_width(kind)
+            block = lcm(block, columns, memory.fractal_rows or 1)
+    return block
+
+
 def _shrink(
-    group: Group, source: Node, inner: dict[Axis, int], tiles: dict[Axis, int], target: Target, name: str
+    group: Group, source: Node, inner: dict[Axis, int], tiles: dict[Axis, int], memory: Memory, block: int
 ) -> None:
-    memory = target.memories[name]
     while True:
         axes = [axis for axis in group.axes if axis in source.present and inner[axis] > 1]
         size = tile_bytes(memory, [inner[axis] for axis in axes], byte_width(source.element))
         if 2 * size <= memory.bytes or not axes:
             return
-        ordered = sorted(axes, key=lambda a: -inner[a])
-        halved = next(((a, h) for a in ordered if (h := _half(a, inner[a], tiles[a])) < inner[a]), None)
-        if halved is None:
+        for axis in sorted(axes, key=lambda a: -inner[a]):
+            half = _half(axis, inner[axis], tiles[axis], block)
+            if half < inner[axis]:
+                inner[axis] = half
+                break
+        else:
             return
-        inner[halved[0]] = halved[1]
 
 
-def _half(axis: Axis, inner: int, tile: int) -> int:
-    """About half of a piece: a multiple of 16 where it can be; of looped axes a divisor of the tile."""
-    half = _round_up(-(-inner // 2), 16) if inner > 16 else -(-inner // 2)
+def _half(axis: Axis, inner: int, tile: int, block: int) -> int:
+    """About half of a piece: a multiple of the block where it can be; of looped axes a divisor of the tile."""
+    half = _round_up(-(-inner // 2), block) if inner > block else -(-inner // 2)
     if tile < axis.extent:
         return next((size for size in range(half, 0, -1) if tile % size == 0), inner)
     return half

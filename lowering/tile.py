@@ -16,7 +16,7 @@ from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
 from ..dialects.schedule import Schedule
 from .axes import NotFusable
-from .group import Group
+from .group_build import read_group
 from .nest import build_nest
 from .tile_kernel import KernelEmitter
 
@@ -73,7 +73,7 @@ def lower_group(fused: FusedOp, name: str) -> tile.KernelOp:
     if fused.schedule is None:
         raise UserError("this group has no schedule: run the schedule pass first", fused.location)
     try:
-        group = Group.of(fused.body.block)
+        group = read_group(fused.body.block)
         nest = build_nest(group, Schedule.from_attr(fused.schedule))
     except NotFusable as reason:
         raise UserError(f"this group is not one kernel: {reason}", fused.location) from None

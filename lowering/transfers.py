@@ -21,7 +21,7 @@ from ..dialects.layout import Layout, pair_runs
 from ..dialects.target_model import Move, Target
 from .axes import Axis, Linear
 from .group import Node, Output
-from .nest import Load, Nest, is_window
+from .nest import Load, Nest
 from .regions import RegionDim, region_of
 
 Extents: TypeAlias = tuple[tuple[int, int], ...]
@@ -44,7 +44,7 @@ def load_bytes(nest: Nest, item: Load, path: tuple[Axis, ...], target: Target, m
     free = [axis for axis in path if axis not in item.fixed]
     singles = [axis for axis in item.fixed if all(dim.axis is not axis for dim in dims)]
     repeats = prod(nest.trips(axis) for axis in (*free, *singles))
-    cut = is_window(node) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
+    cut = any(node.windows) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
     return repeats * _bytes(tuple(extents), tuple(steps), byte_width(node.element), target, move, cut)
 
 

@@ -6,6 +6,7 @@ from tilewright.dialects.graph_fused import FusedOp
 from tilewright.ir.source import load_module
 from tilewright.lowering.costs import group_block
 from tilewright.lowering.group import Group
+from tilewright.lowering.group_build import read_group
 from xdsl.dialects.func import FuncOp
 
 SOFTMAX = """
@@ -42,7 +43,7 @@ def group_of(text: str) -> Group:
     module, _ = load_module(text)
     function = next(op for op in module.ops if isinstance(op, FuncOp))
     ops = list(function.body.block.ops)
-    return Group.of(group_block(ops[:-1], list(function.body.block.args), list(ops[-1].operands)))
+    return read_group(group_block(ops[:-1], list(function.body.block.args), list(ops[-1].operands)))
 
 
 def fused_in(module: object) -> list[FusedOp]:

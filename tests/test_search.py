@@ -1,0 +1,75 @@
+"""The search of schedules: what it must find in small memories, and how pieces of matrix operands are cut."""
+
+from __future__ import annotations
+
+import pytest
+from lowering_cases import MATMUL, group_of
+from tilewright.dialects.target import load_target
+from tilewright.lowering.axes import Linear, NotFusable
+from tilewright.lowering.group import Group
+from tilewright.lowering.roles import Roles
+from tilewright.lowering.search import inner_tiles, search
+
+TWO_PRODUCTS = """
+func.func @main(%x: tensor<8x16x2xf32>, %u: tensor<8x2x2xf32>, %v: tensor<8x2x2xf32>) -> tensor<8x16x2xf32> {
+  %p = graph.contract %x, %u {spec = "bmk,bkn->bmn"}
+  %y = graph.contract %p, %v {spec = "bmk,bkn->bmn"}
+  func.return %y : tensor<8x16x2xf32>
+}
+"""
+PADDED_WINDOW = """
+func.func @main(%x: tensor<5xf32>) -> tensor<4x2xf32> {
+  %p = graph.view %x {maps = [affine_map<(d0) -> (d0 - 1)>], fill = 0.5 : f32,
+      lower = [array<i64: 1>], upper = [array<i64: 6>]} : tensor<8xf32>
+  %w = graph.view %p {maps = [affine_map<(d0, d1) -> (d0 * 2 + d1)>]} : tensor<4x2xf32>
+  %y = graph.map %w {fn = "exp"}
+  func.return %y : tensor<4x2xf32>
+}
+"""
+
+
+def test_below_the_matrix_block_where_nothing_coarser_fits() -> None:
+    """8 × 16 rows of 8 bytes, padded to 32, twice: too much for 8 KiB, so an axis is tiled below the block of 16."""
+    target = load_target("unified{memory.scratchpad.bytes=8KiB}")
+    found = search(group_of(TWO_PRODUCTS), target, "traffic", 12)
+    assert found and all(choice.estimate.peaks["scratchpad"] <= 8192 for choice in found)
+
+
+def test_nothing_fits_in_next_to_nothing() -> None:
+    assert search(group_of(TWO_PRODUCTS), load_target("unified{memory.scratchpad.bytes=64}"), "traffic", 12) == []
+
+
+@pytest.mark.parametrize("order", ["traffic", "time"])
+def test_the_best_come_first(order: str) -> None:
+    found = search(group_of(MATMUL), load_target("davinci"), order, 60)  # type: ignore[arg-type]
+    keys = [c.estimate.bytes if order == "traffic" else c.estimate.cycles for c in found]
+    assert keys == sorted(keys) and len({c.schedule for c in found}) == len(found)
+
+
+def test_pieces_are_cut_at_the_blocks_of_every_matrix_memory() -> None:
+    target = load_target("davinci{memory.l0a.bytes=2KiB memory.l0b.bytes=2KiB}")
+    group = group_of(MATMUL)
+    inner = inner_tiles(group, {axis: axis.extent for axis in group.axes}, target, Roles.of(target))
+    assert any(inner[axis] < axis.extent for axis in group.axes)
+    for axis in group.axes:  # 16 f16 or 8 f32 columns, 16 rows
+        assert inner[axis] == axis.extent or inner[axis] % 16 == 0
+
+
+def padded() -> Group:
+    return group_of(PADDED_WINDOW)
+
+
+def test_a_padded_split_dimension_is_read_as_one_stretch() -> None:
+    (load,) = padded().loads
+    (window,) = load.windows
+    assert window is not None and [window.base.extent, *(tap.extent for tap in window.taps)] == [4, 2]
+
+
+def test_a_condition_covers_a_whole_window_or_is_refused() -> None:
+    (load,) = padded().loads
+    (index,) = load.index
+    factor, rest = Linear({axis: 3 * c for axis, c in index.terms.items()}, 7).multiple_of(index)
+    assert (factor, dict(rest.terms), rest.offset) == (3, {}, 7)
+    half = next(iter(index.terms))
+    with pytest.raises(NotFusable, match="a part of a windowed dimension"):
+        Linear({half: index.terms[half]}).multiple_of(index)
