@@ -35,10 +35,10 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .attributes import int_values
 from .hardware_types import ViewType
+from .instruction_rules import verify_map, verify_reduce
 from .layout import LayoutAttr
-from .tile import is_position, position, verify_bounds
+from .tile_structure import verify_bounds
 from .tile_types import BufferType
 
 ROLES = ("input", "output", "constant", "weight", "workspace", "local")
@@ -207,14 +207,8 @@ class VectorOp(InstructionOp):
     def verify_(self) -> None:
         if not self.views:
             raise VerifyException("'hardware.vector' has an output")
-        shape = self.shape(self.output)
-        for view in self.inputs:
-            extents = self.shape(view)
-            if len(extents) != len(shape) or any(e not in (1, s) for e, s in zip(extents, shape, strict=True)):
-                raise VerifyException(f"'hardware.vector' cannot broadcast {list(extents)} to {list(shape)}")
-        for slot in self.immediates or ():
-            if is_position(slot) and not 0 <= position(slot) < len(self.inputs):
-                raise VerifyException(f"'hardware.vector' refers to input {position(slot)} of {len(self.inputs)}")
+        shapes = [self.shape(view) for view in self.inputs]
+        verify_map(self.name, shapes, self.shape(self.output), self.immediates)
 
 
 @irdl_op_definition
@@ -227,10 +221,7 @@ class ReduceOp(InstructionOp):
 
     def verify_(self) -> None:
         self.expect_inputs(1)
-        axes = set(int_values(self.axes))
-        wanted = tuple(1 if d in axes else e for d, e in enumerate(self.shape(self.inputs[0])))
-        if self.shape(self.output) != wanted:
-            raise VerifyException(f"'hardware.reduce' gives {list(wanted)}, not {list(self.shape(self.output))}")
+        verify_reduce(self.name, self.shape(self.inputs[0]), self.shape(self.output), self.axes)
 
 
 @irdl_op_definition

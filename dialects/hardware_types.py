@@ -9,7 +9,8 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+
+from .shape_text import extents_of, parse_shape, print_shape, verify_shape
 
 
 @irdl_attr_definition
@@ -22,7 +23,7 @@ class ViewType(ParametrizedAttribute, TypeAttribute):
     memory: StringAttr
 
     def __init__(self, shape: Sequence[int], element_type: Attribute, memory: str) -> None:
-        super().__init__(ArrayAttr([IntAttr(extent) for extent in shape]), element_type, StringAttr(memory))
+        super().__init__(extents_of(shape), element_type, StringAttr(memory))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -31,19 +32,16 @@ class ViewType(ParametrizedAttribute, TypeAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            shape, element = parser.parse_ranked_shape()
+            shape, element = parse_shape(parser)
             parser.parse_punctuation(",")
             memory = parser.parse_str_literal()
-        return [ArrayAttr([IntAttr(extent) for extent in shape]), element, StringAttr(memory)]
+        return [extents_of(shape), element, StringAttr(memory)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            for extent in self.shape:
-                printer.print_string(f"{extent}x")
-            printer.print_attribute(self.element_type)
+            print_shape(printer, self.shape, self.element_type)
             printer.print_string(", ")
             printer.print_string_literal(self.memory.data)
 
     def verify(self) -> None:
-        if any(extent < 0 for extent in self.shape):
-            raise VerifyException(f"view extents must not be negative, got {list(self.shape)}")
+        verify_shape(self.shape, "view")

@@ -12,23 +12,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .layout import LayoutAttr
-
-
-def _parse_shape_and_element(parser: AttrParser) -> tuple[list[int], Attribute]:
-    """`16x512xf32` or, for rank 0, `f32`."""
-    shape, element = parser.parse_ranked_shape()
-    return list(shape), element
-
-
-def _print_shape_and_element(printer: Printer, shape: Sequence[int], element: Attribute) -> None:
-    for extent in shape:
-        printer.print_string(f"{extent}x")
-    printer.print_attribute(element)
-
-
-def _verify_shape(shape: Sequence[int], what: str) -> None:
-    if any(extent < 0 for extent in shape):
-        raise VerifyException(f"{what} extents must not be negative, got {list(shape)}")
+from .shape_text import extents_of, parse_shape, print_shape, verify_shape
 
 
 @irdl_attr_definition
@@ -44,7 +28,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     memory: StringAttr
 
     def __init__(self, shape: Sequence[int], element_type: Attribute, memory: str = "") -> None:
-        super().__init__(ArrayAttr([IntAttr(extent) for extent in shape]), element_type, StringAttr(memory))
+        super().__init__(extents_of(shape), element_type, StringAttr(memory))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,19 +37,19 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            shape, element = _parse_shape_and_element(parser)
+            shape, element = parse_shape(parser)
             memory = parser.parse_str_literal() if parser.parse_optional_punctuation(",") else ""
-        return [ArrayAttr([IntAttr(extent) for extent in shape]), element, StringAttr(memory)]
+        return [extents_of(shape), element, StringAttr(memory)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            _print_shape_and_element(printer, self.shape, self.element_type)
+            print_shape(printer, self.shape, self.element_type)
             if self.memory.data:
                 printer.print_string(", ")
                 printer.print_string_literal(self.memory.data)
 
     def verify(self) -> None:
-        _verify_shape(self.shape, "tile")
+        verify_shape(self.shape, "tile")
 
 
 @irdl_attr_definition
@@ -82,7 +66,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     layout: LayoutAttr
 
     def __init__(self, shape: Sequence[int], element_type: Attribute, memory: str, layout: LayoutAttr) -> None:
-        super().__init__(ArrayAttr([IntAttr(extent) for extent in shape]), element_type, StringAttr(memory), layout)
+        super().__init__(extents_of(shape), element_type, StringAttr(memory), layout)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,22 +75,22 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            shape, element = _parse_shape_and_element(parser)
+            shape, element = parse_shape(parser)
             parser.parse_punctuation(",")
             memory = parser.parse_str_literal()
             parser.parse_punctuation(",")
             layout = parser.parse_attribute()
-        return [ArrayAttr([IntAttr(extent) for extent in shape]), element, StringAttr(memory), layout]
+        return [extents_of(shape), element, StringAttr(memory), layout]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            _print_shape_and_element(printer, self.shape, self.element_type)
+            print_shape(printer, self.shape, self.element_type)
             printer.print_string(", ")
             printer.print_string_literal(self.memory.data)
             printer.print_string(", ")
             printer.print_attribute(self.layout)
 
     def verify(self) -> None:
-        _verify_shape(self.shape, "buffer")
+        verify_shape(self.shape, "buffer")
         if not self.memory.data:
             raise VerifyException("a buffer names its memory")

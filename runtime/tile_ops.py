@@ -14,6 +14,7 @@ from ..dialects import scalar, tile
 from ..dialects.dtypes import accumulator_type, element
 from ..dialects.errors import UserError
 from ..dialects.graph_types import get_numbers
+from ..dialects.instruction_rules import is_position, position
 from .reference_numbers import Numbers
 from .reference_primitives import einsum
 
@@ -38,8 +39,8 @@ def apply_map(numbers: Numbers, op: tile.MapOp, tiles: Sequence[Masked], result:
     kinds = [tile.element_of(value) for value in op.tiles]
     slots = op.immediates.data if op.immediates is not None else range(len(tiles))
     for slot in slots:
-        if isinstance(slot, int) or tile.is_position(slot):
-            number = slot if isinstance(slot, int) else tile.position(slot)
+        if isinstance(slot, int) or is_position(slot):
+            number = slot if isinstance(slot, int) else position(slot)
             arguments.append(tiles[number][0])
             types.append(kinds[number])
         else:

@@ -13,8 +13,8 @@ from operator import itemgetter
 from ...dialects import cost, hardware
 from ...dialects.dtypes import by_name, common_compute_type, type_name
 from ...dialects.errors import UserError
+from ...dialects.instruction_rules import is_position
 from ...dialects.target_model import Target
-from ...dialects.tile import is_position
 from ...dialects.transfer import Region, transfer_region
 from .access import Access, access
 from .affine import Counters

@@ -18,7 +18,7 @@ from ...dialects.attributes import int_values
 from ...dialects.dtypes import ElementType, accumulator_type, convert, element
 from ...dialects.errors import UserError
 from ...dialects.graph_types import get_numbers
-from ...dialects.tile import is_position, position
+from ...dialects.instruction_rules import is_position, position
 from ...dialects.transfer import Region
 from ..reference_numbers import Numbers
 from ..reference_primitives import einsum

@@ -1,0 +1,117 @@
+"""Ops of the tile dialect that bring, send, cut and place bytes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from .tile_base import TileOp, element_of, shape_of
+
+
+@irdl_op_definition
+class LoadOp(TileOp):
+    """`args` = source tensor, counters…: reads a tile of a global tensor.
+
+    `map`: (counters, tile positions) → global index. Positions whose `inside` expressions are not all ≥ 0, or
+    whose global index is out of bounds, hold `fill` (required if there can be any). `valid`: counters → extents.
+    `slots`: how many iterations' tiles exist at a time (multi-buffering).
+    """
+
+    name = "tile.load"
+    map = prop_def(AffineMapAttr)
+    valid = prop_def(AffineMapAttr)
+    inside = opt_prop_def(AffineMapAttr)
+    fill = opt_prop_def(Attribute)
+    slots = opt_prop_def(IntegerAttr)
+
+    def verify_tiles(self) -> None:
+        self.expect_tiles(1)
+        rank = len(shape_of(self.target))
+        self.expect_map("map", self.map, len(self.counters) + rank, len(shape_of(self.tiles[0])))
+        self.expect_map("valid", self.valid, len(self.counters), rank)
+        if self.inside is not None:
+            self.expect_map("inside", self.inside, len(self.counters) + rank, len(self.inside.data.results))
+            if self.fill is None:
+                raise VerifyException("'tile.load' with 'inside' needs 'fill'")
+        if element_of(self.target) != element_of(self.tiles[0]):
+            raise VerifyException("'tile.load' does not convert element types")
+
+
+@irdl_op_definition
+class StoreOp(TileOp):
+    """`args` = tile, destination tensor, counters…: writes the valid part of a tile to a global tensor.
+
+    `map`: (counters, tile positions) → global index; `valid`: counters → extents. Casts to the tensor's element
+    type. Has neither result nor `into`: the destination is global in both forms. `slots` as for a load: the
+    staging buffer, if `place` needs one.
+    """
+
+    name = "tile.store"
+    map = prop_def(AffineMapAttr)
+    valid = prop_def(AffineMapAttr)
+    slots = opt_prop_def(IntegerAttr)
+
+    @property
+    def destination(self) -> SSAValue:
+        return self.args[1]
+
+    def verify_(self) -> None:
+        if self.res or self.into is not None:
+            raise VerifyException("'tile.store' has no result and no 'into'")
+        self.expect_tiles(2)
+        rank = len(shape_of(self.args[0]))
+        self.expect_map("map", self.map, len(self.counters) + rank, len(shape_of(self.args[1])))
+        self.expect_map("valid", self.valid, len(self.counters), rank)
+
+
+@irdl_op_definition
+class MoveOp(TileOp):
+    """`args` = tile: the same elements in another memory; casts to the element type of the result."""
+
+    name = "tile.move"
+
+    def verify_tiles(self) -> None:
+        self.expect_tiles(1)
+        if shape_of(self.tiles[0]) != shape_of(self.target):
+            raise VerifyException("'tile.move' keeps the shape")
+
+
+@irdl_op_definition
+class SliceOp(TileOp):
+    """`args` = tile, counters…: a strided part of a tile, without moving bytes.
+
+    `map`: (counters, positions of the result) → position in the tile; `valid`: counters → extents of the result.
+    In buffer form the result is a buffer over the same bytes.
+    """
+
+    name = "tile.slice"
+    map = prop_def(AffineMapAttr)
+    valid = prop_def(AffineMapAttr)
+
+    def verify_tiles(self) -> None:
+        self.expect_tiles(1)
+        rank = len(shape_of(self.target))
+        self.expect_map("map", self.map, len(self.counters) + rank, len(shape_of(self.tiles[0])))
+        self.expect_map("valid", self.valid, len(self.counters), rank)
+        if element_of(self.tiles[0]) != element_of(self.target):
+            raise VerifyException("'tile.slice' does not convert element types")
+
+
+@irdl_op_definition
+class InsertOp(TileOp):
+    """`args` = part, whole, counters…: the whole with a part replaced (value form only; in place after bufferize).
+
+    `map`: (counters, positions of the part) → position in the whole.
+    """
+
+    name = "tile.insert"
+    map = prop_def(AffineMapAttr)
+
+    def verify_tiles(self) -> None:
+        self.expect_tiles(2)
+        part, whole = self.tiles
+        self.expect_map("map", self.map, len(self.counters) + len(shape_of(part)), len(shape_of(whole)))
+        if whole.type != self.target.type or element_of(part) != element_of(whole):
+            raise VerifyException("'tile.insert' keeps the type of the whole")

@@ -1,0 +1,216 @@
+"""Ops of the tile dialect that hold others or name bytes: kernels and launches, loops, buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DictionaryAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from .tile_base import element_of, shape_of
+from .tile_types import BufferType
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer. Inside a loop with `slots = N`, iteration i uses slot i mod N (loops linearised together).
+
+    `offset` (bytes from the start of the memory, set by `plan`) is where slot 0 lies.
+    """
+
+    name = "tile.alloc"
+    res = var_result_def(BufferType)
+    slots = opt_prop_def(IntegerAttr)
+    offset = opt_prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        if len(self.res) != 1:
+            raise VerifyException("'tile.alloc' has one result")
+        if self.slots is not None and self.slots.value.data < 1:
+            raise VerifyException("'tile.alloc' needs at least one slot")
+        if self.offset is not None and self.offset.value.data < 0:
+            raise VerifyException("'tile.alloc' offset must not be negative")
+
+
+@irdl_op_definition
+class AliasOp(IRDLOperation):
+    """A contiguous tensor (or off-chip buffer) read with another shape of the same bytes."""
+
+    name = "tile.alias"
+    traits = traits_def(Pure())
+    args = var_operand_def()
+    res = var_result_def()
+
+    def verify_(self) -> None:
+        if len(self.args) != 1 or len(self.res) != 1:
+            raise VerifyException("'tile.alias' takes one value and gives one")
+        source, target = shape_of(self.args[0]), shape_of(self.res[0])
+        if _count(source) != _count(target) or element_of(self.args[0]) != element_of(self.res[0]):
+            raise VerifyException(f"'tile.alias' cannot read {list(source)} as {list(target)}")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends the body of a loop with the carried values of the next iteration."""
+
+    name = "tile.yield"
+    traits = traits_def(IsTerminator())
+    args = var_operand_def()
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """`%r = tile.for %i = 0 to 8 iter (%a = %init) {axis, kind} : T { … tile.yield %next }`.
+
+    Bounds are affine maps of outer counters (constants included). `axis` names the axis of the group that the
+    loop walks, `kind` is "grid" (independent iterations), "stream" or "inner". Carried values keep their types.
+    """
+
+    name = "tile.for"
+    lower_operands = var_operand_def(IndexType)
+    upper_operands = var_operand_def(IndexType)
+    inits = var_operand_def()
+    res = var_result_def()
+    lower = prop_def(AffineMapAttr)
+    upper = prop_def(AffineMapAttr)
+    axis = opt_prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
+    body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        trip: int,
+        inits: Sequence[SSAValue],
+        body: Region,
+        axis: str | None = None,
+        kind: str | None = None,
+    ) -> None:
+        """A loop from 0 to a constant trip count."""
+        super().__init__(
+            operands=[[], [], list(inits)],
+            result_types=[[init.type for init in inits]],
+            properties={
+                "lower": AffineMapAttr.constant_map(0),
+                "upper": AffineMapAttr.constant_map(trip),
+                "axis": StringAttr(axis) if axis else None,
+                "kind": StringAttr(kind) if kind else None,
+            },
+            regions=[body],
+        )
+
+    @property
+    def counter(self) -> SSAValue:
+        return self.body.block.args[0]
+
+    @property
+    def yielded(self) -> Operation:
+        last = self.body.block.last_op
+        assert last is not None
+        return last
+
+    def verify_(self) -> None:
+        args = self.body.block.args
+        if not args or not isinstance(args[0].type, IndexType):
+            raise VerifyException("'tile.for' body starts with an index counter")
+        carried = [arg.type for arg in args[1:]]
+        last = self.body.block.last_op
+        if not isinstance(last, YieldOp):
+            raise VerifyException("'tile.for' body ends in tile.yield")
+        for what, types in (
+            ("initial", [init.type for init in self.inits]),
+            ("yielded", [value.type for value in last.args]),
+            ("result", [result.type for result in self.res]),
+        ):
+            if types != carried:
+                raise VerifyException(f"'tile.for' {what} types {_list(types)} differ from carried {_list(carried)}")
+        verify_bounds(self.name, self.lower, len(self.lower_operands), self.upper, len(self.upper_operands))
+        if self.kind is not None and self.kind.data not in ("grid", "stream", "inner"):
+            raise VerifyException("'tile.for' kind is one of grid, stream, inner")
+
+
+def verify_bounds(name: str, lower: AffineMapAttr, lowers: int, upper: AffineMapAttr, uppers: int) -> None:
+    """Loop bounds are single-result maps over as many counters as are given."""
+    for what, attr, count in (("lower", lower, lowers), ("upper", upper, uppers)):
+        if attr.data.num_dims != count or len(attr.data.results) != 1:
+            raise VerifyException(f"'{name}' {what} bound must map {count} counters to one value")
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """`tile.kernel @k(%x: T) -> (%o: T) { … }`: block arguments are the inputs, then the outputs.
+
+    `function_type` gives inputs and outputs; `schedule` is the decision that produced the kernel.
+    """
+
+    name = "tile.kernel"
+    sym_name = prop_def(StringAttr)
+    function_type = prop_def(FunctionType)
+    schedule = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+
+    def verify_(self) -> None:
+        kinds = [*self.function_type.inputs, *self.function_type.outputs]
+        if [arg.type for arg in self.body.block.args] != kinds:
+            raise VerifyException(f"'tile.kernel' @{self.sym_name.data} arguments differ from its function type")
+        for kind in kinds:
+            if not isinstance(kind, TensorType | BufferType):
+                raise VerifyException(f"'tile.kernel' arguments are tensors or off-chip buffers, got {kind}")
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        return tuple(self.body.block.args[: len(self.function_type.inputs)])
+
+    @property
+    def outputs(self) -> tuple[SSAValue, ...]:
+        return tuple(self.body.block.args[len(self.function_type.inputs) :])
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """`%o = tile.launch %x {callee = @k} : T` (value form) or `tile.launch %x, %o {callee = @k, into}` (buffers)."""
+
+    name = "tile.launch"
+    args = var_operand_def()
+    res = var_result_def()
+    callee = prop_def(SymbolRefAttr)
+    into = opt_prop_def(UnitAttr)
+
+    def verify_(self) -> None:
+        if self.into is not None and self.res:
+            raise VerifyException("'tile.launch' with 'into' has no result")
+
+
+def _list(types: Sequence[Attribute]) -> str:
+    return "(" + ", ".join(map(str, types)) + ")"
+
+
+def _count(shape: Sequence[int]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total
