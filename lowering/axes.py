@@ -38,10 +38,21 @@ class Axis:
 
 
 class AxisSpace:
-    """Makes, splits and unifies axes."""
+    """Makes, splits and unifies axes. What was split or unified since a `mark` can be undone."""
 
     def __init__(self) -> None:
         self._count = 0
+        self._changed: list[Axis] = []
+
+    def mark(self) -> int:
+        """A point to `undo` to."""
+        return len(self._changed)
+
+    def undo(self, mark: int) -> None:
+        """Takes back every split and unification since the mark."""
+        while len(self._changed) > mark:
+            axis = self._changed.pop()
+            axis.merged = axis.factors = None
 
     def fresh(self, extent: int) -> Axis:
         self._count += 1
@@ -63,6 +74,7 @@ class AxisSpace:
     def split(self, axis: Axis, inner: int) -> tuple[Axis, Axis]:
         """Splits an atomic axis into (extent / inner, inner)."""
         axis.factors = (self.fresh(axis.extent // inner), self.fresh(inner))
+        self._changed.append(axis)
         return axis.factors
 
     def unify(self, left: Sequence[Axis], right: Sequence[Axis]) -> None:
@@ -78,6 +90,7 @@ class AxisSpace:
                 b.pop()
                 if x is not y:
                     y.merged = x
+                    self._changed.append(y)
             elif x.extent % y.extent == 0:
                 a[-1:] = self.split(x, y.extent)
             elif y.extent % x.extent == 0:

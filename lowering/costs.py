@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -10,7 +11,6 @@ from ..dialects.errors import UserError
 from ..dialects.graph_fused import YieldOp
 from ..dialects.target_model import Target
 from .axes import NotFusable
-from .estimate import Estimate
 from .group_build import read_group
 from .search import Choice, Objective, search
 
@@ -47,6 +47,16 @@ def block_key(block: Block) -> str:
     return "\n".join(lines)
 
 
+class Cost(Protocol):
+    """Off-chip bytes and cycles, estimated or measured."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def cycles(self) -> int: ...
+
+
 class Costs:
     """Searches each distinct group once."""
 
@@ -75,7 +85,8 @@ class Costs:
             return error.message
         return found or "its smallest tiles do not fit on chip"
 
-    def weigh(self, estimate: Estimate) -> tuple[int, int]:
+    def weigh(self, estimate: Cost) -> tuple[int, int]:
+        """What the objective counts, and the other figure for ties."""
         if self.objective == "traffic":
             return estimate.bytes, estimate.cycles
         return estimate.cycles, estimate.bytes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from xdsl.context import Context
@@ -42,7 +43,7 @@ class FusePass(ModulePass):
     """Requires primitives only (after `decompose`); ensures every one of them lies in a `graph.fused`.
 
     1. each primitive starts as a group of its own; constants that fill a shape are copied into their users,
-       views and iotas have one user each;
+       views of one operand and iotas have one user each;
     2. a producer's group and its consumer's become one where no path leaves and re-enters it (convex), where their
        values have common axes, and where the best schedule of the whole costs no more than those of the parts
        (elementwise ops on elementwise ops need no search for that);
@@ -63,7 +64,7 @@ class FusePass(ModulePass):
             _check(function)
             _drop_dead(function)
             _copy_results(function)
-            _split_shared(function)
+            _split_shared(function, views=not self.unfused)
             partition = Partition(function, costs)
             if self.unfused:
                 partition.by_origin()
@@ -110,11 +111,15 @@ def _copy_results(function: FuncOp) -> None:
         seen.add(value)
 
 
-def _split_shared(function: FuncOp) -> None:
-    """One user per splat constant, view and iota, so that each can join its user's group."""
+def _split_shared(function: FuncOp, views: bool) -> None:
+    """One user per splat constant, iota and, on demand, view, so that each can join its user's group.
+
+    A piecewise view stays one: its pieces have to be stored, and once is enough.
+    """
     for op in reversed(list(function.body.block.ops)):
         splat = isinstance(op, ConstantOp) and op.value.is_splat()
-        if not splat and op.name not in ("graph.view", "graph.iota"):
+        renaming = isinstance(op, ViewOp) and len(op.args) == 1 and views
+        if not splat and not renaming and op.name != "graph.iota":
             continue
         for use in list(op.results[0].uses)[1:]:
             copy = op.clone()
@@ -169,21 +174,40 @@ class Partition:
                         changed |= self.join(self.cluster[producer], self.cluster[op])
 
     def by_origin(self) -> None:
-        """One cluster per named op; what has no origin stays alone."""
-        first: dict[Attribute, Cluster] = {}
+        """One cluster per named op, or as few as there are kernels for; what has no origin stays alone."""
+        named: dict[Attribute, list[Operation]] = {}
         for op in list(self.cluster):
-            origin = op.attributes.get("origin")
-            if origin is None or isinstance(op, ConstantOp):
-                continue
-            earlier = first.get(origin)
-            if earlier is not None and self.convex(earlier, self.cluster[op]):
-                self.unite(earlier, self.cluster[op])
-            first[origin] = self.cluster[op]
-        for op in list(self.cluster):  # splat constants go with their users
-            if isinstance(op, ConstantOp):
+            if isinstance(op, ConstantOp):  # splat constants go with their users
                 user = next((use.operation for use in op.results[0].uses), None)
-                if user is not None and user in self.cluster and self.cluster[user] is not self.cluster[op]:
+                if user is not None and user in self.cluster:
                     self.unite(self.cluster[op], self.cluster[user])
+            elif "origin" in op.attributes:
+                named.setdefault(op.attributes["origin"], []).append(op)
+        for ops in named.values():
+            alone = {op: self.cluster[op] for op in ops}
+            kept = {cluster: list(cluster.ops) for cluster in alone.values()}
+            self.gather(ops, lambda cluster: True)
+            if all(self.feasible(self.cluster[op].ops) for op in ops):
+                continue
+            for op in ops:
+                alone[op].ops = kept[alone[op]]
+                self.cluster.update(dict.fromkeys(alone[op].ops, alone[op]))
+            self.gather(ops, self.feasible)
+
+    def gather(self, ops: Sequence[Operation], allowed: Callable[[Sequence[Operation]], bool]) -> None:
+        """Joins the clusters of ops, each with the one before it, where that is convex and the union is allowed."""
+        for before, op in pairwise(ops):
+            first, second = self.cluster[before], self.cluster[op]
+            if first is not second and self.convex(first, second) and allowed(self.ordered([*first.ops, *second.ops])):
+                self.unite(first, second)
+
+    def feasible(self, ops: Sequence[Operation]) -> bool:
+        """Whether there is a kernel for these ops."""
+        try:
+            self.costs.choices(self.block(ops))
+        except NotFusable:
+            return False
+        return True
 
     def join(self, producer: Cluster, consumer: Cluster) -> bool:
         if producer is consumer or not self.convex(producer, consumer):
@@ -261,8 +285,24 @@ class Partition:
     def block(self, ops: Sequence[Operation]) -> Block:
         return group_block(ops, *self.ends(ops))
 
+    def reunite(self) -> None:
+        """Copies of a view or iota that ended in one cluster, or each alone, are one again: stored once, read once."""
+        seen: dict[tuple[object, ...], Operation] = {}
+        for op in list(self.cluster):
+            if op.name not in ("graph.view", "graph.iota"):
+                continue
+            cluster = self.cluster[op]
+            where = cluster if len(cluster.ops) > 1 else None
+            first = seen.setdefault((where, op.name, *op.operands, *op.result_types, *op.properties.items()), op)
+            if first is not op and "copy" not in op.attributes:
+                op.results[0].replace_all_uses_with(first.results[0])
+                cluster.ops.remove(op)
+                del self.cluster[op]
+                Rewriter.erase_op(op)
+
     def build(self) -> None:
         """Replaces clusters by `graph.fused` ops, in an order in which every value is made before it is used."""
+        self.reunite()
         body = self.function.body.block
         clusters = list(dict.fromkeys(self.cluster.values()))
         made: dict[Cluster, Operation] = {}

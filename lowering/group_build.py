@@ -46,6 +46,7 @@ class _Builder:
         self.nodes: list[Node] = []
         self.values: dict[SSAValue, Node] = {}
         self.templates: dict[SSAValue, Node] = {}  # loads whose axes nothing else shares
+        self.loads: dict[SSAValue, list[Node]] = {}  # loads made from them, one per use
 
     def build(self) -> Group:
         for number, arg in enumerate(self.block.args):
@@ -102,13 +103,14 @@ class _Builder:
         self.values[op.results[0]] = node
 
     def value(self, value: SSAValue) -> Node:
-        """The node of a value; an input (or a view of one) becomes a load here, once."""
-        node = self.values.get(value)
-        if node is None:
-            if value not in self.templates:
-                raise NotFusable("a piecewise view is read inside the group")
-            node = self.values[value] = self.instantiate(self.templates[value])
-            self.nodes.append(node)
+        """The node of a value; each use of an input (or of a view of one) is a load with axes of its own."""
+        if value in self.values:
+            return self.values[value]
+        if value not in self.templates:
+            raise NotFusable("a piecewise view is read inside the group")
+        node = self.instantiate(self.templates[value])
+        self.nodes.append(node)
+        self.loads.setdefault(value, []).append(node)
         return node
 
     def instantiate(self, template: Node) -> Node:
@@ -273,7 +275,10 @@ class _Builder:
 
     def finish(self, outputs: list[Output], results: list[Attribute]) -> Group:
         """Resolves every expression to atomic axes, finds what each value varies along, orders the axes."""
-        through: dict[Node, Node] = {}
+        if not self.distinct():
+            raise NotFusable("a value and another arrangement of it are needed at once")
+        through = self.shared_loads()
+        self.nodes = [node for node in self.nodes if node not in through]
         nodes: list[Node] = []
         for node in self.nodes:
             node.dims = [self.atoms(axes) for axes in node.dims]
@@ -293,6 +298,49 @@ class _Builder:
         inputs: list[Attribute] = [arg.type for arg in self.block.args]
         live = _live(nodes, closed)
         return Group(inputs, results, live, closed, canonical_axes(live, closed))
+
+    def distinct(self) -> bool:
+        """Whether the dimensions of every value, and the letters of every contraction, are axes of their own.
+
+        Only then does an index of the group name one element of each value: in `y + transpose(y)` the axes of y's two
+        dimensions are unified with each other, and the group would compute the diagonal.
+        """
+        for node in self.nodes:
+            atoms = self.atoms([axis for axes in node.dims for axis in axes])
+            if node.kind == "contract":
+                letters = {letter: axes for side in node.letters for letter, axes in side.items()}
+                atoms = self.atoms([axis for axes in letters.values() for axis in axes])
+            if len(set(atoms)) != len(atoms):
+                return False
+        return True
+
+    def shared_loads(self) -> dict[Node, Node]:
+        """Uses of an input that can have the same axes become one load: each further load → the one it is."""
+        same: dict[Node, Node] = {}
+        for loads in self.loads.values():
+            kept: list[Node] = []
+            for load in loads:
+                found = next((other for other in kept if self.share(load, other)), None)
+                if found is None:
+                    kept.append(load)
+                else:
+                    same[load] = found
+        return same
+
+    def share(self, left: Node, right: Node) -> bool:
+        """Unifies the axes of two loads of the same value, where everything stays distinct."""
+        mark = self.space.mark()
+        try:
+            for these, those in zip(left.dims, right.dims, strict=True):
+                for this, other in zip(these, those, strict=True):
+                    self.space.unify([this], [other])
+        except NotFusable:
+            self.space.undo(mark)
+            return False
+        if self.distinct():
+            return True
+        self.space.undo(mark)
+        return False
 
     def close(self, node: Node, nodes: list[Node]) -> None:
         if node.kind == "load":

@@ -80,6 +80,9 @@ class Builder:
         kind = tensor_type(element(value.type).attribute, shape)
         return self.add(ViewOp.make([value], kind, props))
 
+    def corner(self, value: SSAValue, extent: int) -> SSAValue:
+        return self.view(value, (extent, extent), AffineMap.identity(2))
+
     def module(self, results: list[SSAValue]) -> ModuleOp:
         self.block.add_op(ReturnOp(*results))
         kinds = ([a.type for a in self.block.args], [r.type for r in results])
@@ -133,6 +136,11 @@ def step(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
                 "concat",
                 "iota",
                 "expand",
+                "gram",
+                "mirror",
+                "project",
+                "select",
+                "product",
             ]
         )
     )
@@ -195,6 +203,27 @@ def step(draw: st.DrawFn, b: Builder, value: SSAValue) -> None:
         case "iota":
             index = IotaOp.make([], tensor_type(F32, shape), {"dim": IntegerAttr(draw(st.integers(0, rank - 1)), i64)})
             b.map("add", value, b.add(index))
+        case "gram":  # one value at two places of a contraction
+            b.contract({1: "s,s->", 2: "as,bs->ab", 3: "das,dbs->dab"}[rank], value, value) if rank <= 3 else None
+        case "mirror":  # a value and its transpose
+            if rank <= 2:
+                square = b.contract("a,b->ab", value, value) if rank == 1 else b.corner(value, min(shape))
+                mirrored = b.view(square, static_shape(square.type), AffineMap(2, 0, tuple(dims(2)[::-1])))
+                b.map(draw(st.sampled_from(BINARY)), square, mirrored)
+        case "project":  # a reduction along one dimension, added along another
+            axis = draw(st.integers(0, rank - 1))
+            sums = b.reduce("sum", value, [axis])
+            rest = (*shape[:axis], *shape[axis + 1 :])
+            dropped = b.view(sums, rest, reshape_affine(static_shape(sums.type), rest))
+            if all(e in (1, f) for e, f in zip(rest, shape[rank - len(rest) :], strict=True)):
+                b.map("sub", value, dropped)
+        case "select":
+            other = b.map("tanh", value)
+            less = b.map("lt", value, b.constant(0.1))
+            b.values.remove(less)  # later ops take numbers
+            b.map("select", less, value, other)
+        case "product":
+            b.reduce("prod", b.map("tanh", value), [draw(st.integers(0, rank - 1))])
         case _:
             extent = draw(st.sampled_from(EXTENTS))
             b.view(value, (extent, *shape), AffineMap(rank + 1, 0, tuple(dims(rank + 1)[1:])))

@@ -1,4 +1,4 @@
-"""Dependencies point down only: tilewright → lowering, runtime → dialects → xdsl; ir → dialects."""
+"""Dependencies point down only: tilewright → lowering → runtime → dialects → xdsl; ir → dialects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 MAY_USE = {
     "dialects": {"dialects"},
     "ir": {"ir", "dialects"},
-    "lowering": {"lowering", "dialects"},
+    "lowering": {"lowering", "runtime", "dialects"},
     "runtime": {"runtime", "dialects"},
     "tilewright": {"tilewright", "ir", "dialects", "lowering", "runtime"},
 }

@@ -26,7 +26,7 @@ CHECKS = list(HealthCheck)
 def lowered(case: Case, target: str) -> ModuleOp:
     module = case.module.clone()
     set_target(module, target)
-    passes: list[ModulePass] = [FusePass(effort=12), SchedulePass(effort=12)]
+    passes: list[ModulePass] = [FusePass(effort=12), SchedulePass(effort=12, measured=1)]
     run_pipeline(module, [*passes, *(PASSES[p]() for p in ("tile", "place", "bufferize", "plan", "emit", "sync"))])
     return module
 

@@ -1,0 +1,55 @@
+"""What a schedule really costs: its kernel lowered to the end, its bytes counted and its time simulated.
+
+The one place where a pass looks at the machine: the search ranks by an estimate, and cycles have one truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+
+from ..dialects.graph_fused import FusedOp
+from ..dialects.schedule import Schedule
+from ..dialects.target import set_target
+from ..dialects.target_model import Target
+from ..runtime.machine import analyze
+from .bufferize import BufferizePass
+from .emit import EmitPass
+from .place import PlacePass
+from .plan import PlanPass
+from .sync import SyncPass
+from .tile import TilePass
+
+LOWERING = (TilePass(), PlacePass(), BufferizePass(), PlanPass(), EmitPass(), SyncPass())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Bytes over the off-chip memory's links, and cycles of one launch."""
+
+    bytes: int
+    cycles: int
+
+
+def measure(ctx: Context, fused: FusedOp, schedule: Schedule, target: Target) -> Measured:
+    """Lowers a group alone, as `schedule` says, and simulates it without data.
+
+    Raises UserError if something does not fit or cannot be done on the target.
+    """
+    block = Block(arg_types=[value.type for value in fused.args])
+    copy = FusedOp(block.args, [result.type for result in fused.res], Region())
+    fused.body.clone_into(copy.body)
+    copy.schedule = schedule.to_attr()
+    copy.location = fused.location
+    block.add_ops([copy, ReturnOp(*copy.res)])
+    kinds = ([value.type for value in fused.args], [result.type for result in fused.res])
+    module = ModuleOp([FuncOp("main", kinds, Region(block))])
+    set_target(module, target)
+    for step in LOWERING:
+        step.apply(ctx, module)
+    result = analyze(module)
+    return Measured(sum(k.read_bytes + k.write_bytes for k in result.kernels), result.cycles)
