@@ -17,7 +17,10 @@ def entry_function(module: ModuleOp) -> FuncOp:
     if len(named or public) != 1:
         names = ", ".join(f"@{f.sym_name.data}" for f in public) or "none"
         raise UserError(f"a program needs one public function or one called @main; public are {names}", module.location)
-    return (named or public)[0]
+    found = (named or public)[0]
+    if found.is_declaration:
+        raise UserError(f"@{found.sym_name.data} has no body: there is nothing to compile", found.location)
+    return found
 
 
 def resolve_callee(op: CallOp) -> FuncOp:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+from .errors import UserError
+
+MAX_RANK = 24
+"""Most dimensions of a tensor, tile or view: a contraction has one letter for each of them."""
+
+MAX_ELEMENTS = 1 << 40
+"""Most elements of a tensor, tile or view: addresses stay far inside 64 bits."""
 
 
 def extents_of(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
@@ -32,3 +41,11 @@ def verify_shape(shape: Sequence[int], what: str) -> None:
     """Raises VerifyException where an extent is negative; `what` names the type in the message."""
     if any(extent < 0 for extent in shape):
         raise VerifyException(f"{what} extents must not be negative, got {list(shape)}")
+
+
+def check_limits(shape: Sequence[int]) -> None:
+    """Raises UserError for a shape beyond MAX_RANK or MAX_ELEMENTS; symbolic extents (negative) count as 1."""
+    if len(shape) > MAX_RANK:
+        raise UserError(f"a shape has at most {MAX_RANK} dimensions, this one {len(shape)}")
+    if prod(max(extent, 1) for extent in shape) > MAX_ELEMENTS:
+        raise UserError(f"a shape has at most 2^{MAX_ELEMENTS.bit_length() - 1} elements, this one more")

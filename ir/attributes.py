@@ -7,7 +7,7 @@ about single types is repeated; positions inside such a token are mapped back to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from lark import Token
@@ -38,6 +38,9 @@ from xdsl.utils.exceptions import ParseError
 
 from ..dialects.errors import UserError
 from ..dialects.graph_types import DimsAttr, bind_dims
+from ..dialects.hardware_types import ViewType
+from ..dialects.shape_text import check_limits
+from ..dialects.tile_types import BufferType, TileType
 from .diagnostics import SourceError, did_you_mean, verify_message
 from .literals import BadLiteral, has_bits, number, string, unescape, with_bits, without_bits
 from .syntax import Array, Dict, Typed, Value
@@ -49,6 +52,15 @@ _SYMBOL = re.compile(r'@(?:("(?:[^"\\]|\\.)*")|([\w$.]+))')
 # A word, but not the dimensions in front of it: of `4x8xf32` the `f32`.
 _WORD = re.compile(r"(?<=x)[A-Za-z_]\w*|\b[A-Za-z_]\w*")
 _ELEMENT_TYPES = ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index", "tensor")
+_LONG_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])(\d{12,})')
+"""A number of many digits, outside of strings."""
+MAX_NUMBER = 1 << 40
+"""Largest number inside a type, a map or a layout."""
+
+_ALIAS_NAME = re.compile(r"[#!][A-Za-z_][\w$]*")
+_MAX_ALIAS_SIZE = 100_000
+"""Most aliases that one alias may stand for, directly or through others."""
+
 _MAX_DEPTH = 64
 """Levels of brackets inside one token; xDSL's parser recurses over them."""
 
@@ -67,6 +79,7 @@ class AttributeReader:
         self.dims_seen: set[str] = set()
         self._file_attr = StringAttr(file)
         self._aliases: dict[str, Attribute] = {}
+        self._alias_sizes: dict[str, int] = {}
         self._cache: dict[str, Attribute] = {
             "true": IntegerAttr(-1, i1),
             "false": IntegerAttr(0, i1),
@@ -98,6 +111,7 @@ class AttributeReader:
         text = token.value
         found = self._cache.get(text)
         if found is None:
+            self._check_numbers(token)
             found = self._integers(text) or self._parse(token, text)
             try:
                 found = self._bind(found)
@@ -105,6 +119,13 @@ class AttributeReader:
                 raise self.error(error.message, token) from None
             self._cache[text] = found
         return found
+
+    def _check_numbers(self, token: Token) -> None:
+        """Extents, strides and coefficients stay where 64-bit arithmetic on them cannot overflow."""
+        for match in _LONG_NUMBER.finditer(token.value):
+            digits = match[1]
+            if digits and (len(digits) > 19 or int(digits) > MAX_NUMBER):
+                raise self.error("this number is too large: at most 2^40", token, "", match.start(1), len(digits))
 
     def _integers(self, text: str) -> Attribute | None:
         match = _INTEGERS.fullmatch(text)
@@ -155,11 +176,16 @@ class AttributeReader:
             return ArrayAttr(bound) if changed else cast(Attribute, attribute)
         if not isinstance(attribute, ParametrizedAttribute):
             return attribute
+        _check_shape(attribute)
         old = attribute.parameters
         new = [self._bind(parameter) for parameter in old]
         if any(a is not b for a, b in zip(old, new, strict=True)):
             attribute = type(attribute).new(new)
-        return bind_dims(attribute, self.dims) if self.dims_seen else attribute
+        if not self.dims_seen:
+            return attribute
+        bound = bind_dims(attribute, self.dims)
+        _check_shape(bound)
+        return bound
 
     def unused_dims(self) -> list[str]:
         """Names in `dims` that no type of the text has."""
@@ -300,7 +326,35 @@ class AttributeReader:
         """`#name = …`. Raises SourceError if the name is taken."""
         if name.value in self._aliases:
             raise self.error(f"alias '{name}' is already defined", name)
+        used = [alias for token in _tokens(value) for alias in _ALIAS_NAME.findall(token)]
+        size = self._alias_sizes[name.value] = 1 + sum(self._alias_sizes.get(alias, 0) for alias in used)
+        if size > _MAX_ALIAS_SIZE:
+            raise self.error(f"alias '{name}' stands for more than {_MAX_ALIAS_SIZE} others", name)
         self._aliases[name.value] = self.value(value)
+
+
+def _check_shape(attribute: Attribute) -> None:
+    """Raises UserError for a shape that is too large."""
+    if isinstance(attribute, TensorType):
+        check_limits(cast("TensorType[Attribute]", attribute).get_shape())
+    elif isinstance(attribute, TileType | BufferType | ViewType):
+        check_limits(attribute.shape)
+
+
+def _tokens(value: Value) -> Iterator[str]:
+    """The texts of all tokens of a value."""
+    match value:
+        case Token():
+            yield value.value
+        case Typed(literal, type_):
+            yield from (literal.value, type_.value)
+        case Array(values):
+            for inner in values:
+                yield from _tokens(inner)
+        case Dict(items):
+            for item in items:
+                if item.value is not None:
+                    yield from _tokens(item.value)
 
 
 def _depth(text: str) -> int:

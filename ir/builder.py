@@ -23,6 +23,8 @@ from .parts import Argument, Parts, plain_parts
 from .scope import Scope
 from .syntax import AliasNode, BlockNode, CallableNode, OpNode, RegionNode
 
+_SHORT = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
+
 
 class _TooManyErrors(Exception):
     pass
@@ -114,7 +116,7 @@ class Builder:
         info = self._infos.get(text)
         if info is None:
             plain = self.reader.string(name) if name.type == "STRING" else text
-            plain = "builtin.module" if plain == "module" else plain
+            plain = _SHORT.get(plain, plain)
             cls = self.context.get_optional_op(plain)
             if cls is None:
                 suggestion = did_you_mean(plain, operation_names(self.context))

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i32,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from .attributes import AttributeReader
 from .op_info import OpInfo
@@ -155,5 +155,5 @@ def _rest(node: OpNode, info: OpInfo, reader: AttributeReader, parts: Parts) -> 
     for item in node.attributes.items if node.attributes is not None else ():
         if item.key.value in given:
             raise reader.error(f"'{item.key}' is given by the header", item.key)
-    entries: dict[str, Attribute] = reader.dictionary(node.attributes)
-    parts.split(entries, info)
+    if node.attributes is not None:
+        parts.split(node.attributes, info, reader)

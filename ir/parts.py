@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from lark import Token
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Block, SSAValue
 
 from ..dialects.errors import UserError
@@ -14,7 +25,17 @@ from .attributes import AttributeReader
 from .diagnostics import SourceError, did_you_mean
 from .op_info import OpInfo
 from .scope import Scope
-from .syntax import ConstantNode, OpNode
+from .syntax import ConstantNode, Dict, Item, OpNode
+
+_SPELLING: dict[type[Attribute], str] = {
+    DenseArrayBase: "a list of integers, as in {0} = [0, 1]",
+    UnitAttr: "just its name, as in {{{0}}}, or left out",
+    IntegerAttr: "an integer, as in {0} = 1",
+    FloatAttr: "a number with its type, as in {0} = 0.5 : f32",
+    StringAttr: 'a string, as in {0} = "text"',
+    AffineMapAttr: "a map, as in {0} = affine_map<(d0) -> (d0)>",
+}
+"""How a property of a kind is written."""
 
 
 @dataclass(slots=True)
@@ -42,11 +63,35 @@ class Parts:
     arguments: Sequence[Argument] | None = None
     unknown: bool = False
 
-    def split(self, entries: Mapping[str, Attribute], info: OpInfo) -> None:
-        """Sorts the entries of a dictionary into properties and attributes by the operation's definition."""
-        for name, value in entries.items():
-            is_property = name in info.properties and name not in self.properties
-            (self.properties if is_property else self.attributes)[name] = value
+    def split(self, node: Dict, info: OpInfo, reader: AttributeReader) -> None:
+        """Sorts the entries of a dictionary into properties and attributes by the operation's definition.
+
+        Raises SourceError at a name that is neither a property nor has a dialect in front, and at a value of another
+        kind than the property's.
+        """
+        entries = reader.dictionary(node)
+        for item, (name, value) in zip(node.items, entries.items(), strict=True):
+            if name in info.properties and name not in self.properties:
+                self.properties[name] = _fitting(item, value, info.properties[name], reader)
+            elif info.strict and "." not in name:
+                suggestion = did_you_mean(name, info.properties)
+                raise reader.error(f"'{info.cls.name}' has no attribute '{name}'", item.key, suggestion)
+            else:
+                self.attributes[name] = value
+
+
+def _fitting(item: Item, value: Attribute, wanted: type[Attribute] | None, reader: AttributeReader) -> Attribute:
+    """The value of a property; `[1, 2]` stands for `array<i64: 1, 2>` where that is asked for."""
+    if wanted is None or isinstance(value, wanted):
+        return value
+    if wanted is DenseArrayBase and isinstance(value, ArrayAttr):
+        entries = list(cast("ArrayAttr[Attribute]", value))
+        numbers = [cast("IntegerAttr[Any]", entry).value.data for entry in entries if isinstance(entry, IntegerAttr)]
+        if len(numbers) == len(entries):
+            return DenseArrayBase.from_list(i64, numbers)
+    name = item.key.value
+    how = _SPELLING.get(wanted, f"of kind {wanted.name}").format(name)
+    raise reader.error(f"'{name}' is {how}; got {value}", item.key)
 
 
 def plain_parts(node: OpNode, info: OpInfo, reader: AttributeReader, scope: Scope) -> Parts:
@@ -56,7 +101,7 @@ def plain_parts(node: OpNode, info: OpInfo, reader: AttributeReader, scope: Scop
     if node.properties is not None:
         parts.properties = reader.dictionary(node.properties)
     if node.attributes is not None:
-        parts.split(reader.dictionary(node.attributes), info)
+        parts.split(node.attributes, info, reader)
     if node.successors:
         parts.successors = [_successor(label, reader, scope) for label in node.successors]
     if isinstance(node, ConstantNode):

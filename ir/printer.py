@@ -5,7 +5,7 @@ Both are canonical: properties come in the order of the operation's definition, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -81,7 +81,7 @@ class GenericPrinter(Printer):
         super().print_op(op)
         self._order = outer
 
-    _order: Sequence[str] = ()
+    _order: Iterable[str] = ()
 
     def in_order(self, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
         """Properties in the order of the definition of the operation being printed, others behind them."""

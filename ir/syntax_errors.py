@@ -42,6 +42,7 @@ _WORDS = {
 _STARTS = {
     "RESULTS",
     "STRING",
+    "FUNC_NAME",
     "MODULE",
     "BUILTIN_MODULE",
     "FUNCTION",

@@ -53,7 +53,7 @@ def decompose_block(block: Block) -> None:
         rule = RULES.get(op.name)
         if rule is None:
             continue
-        attributes: dict[str, Attribute] = {"origin": IntegerAttr(position, i64), **op.attributes}
+        attributes: dict[str, Attribute] = {"tilewright.origin": IntegerAttr(position, i64), **op.attributes}
         try:
             result = rule(Emitter(op, attributes), op)
         except UserError as error:

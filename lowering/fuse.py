@@ -104,7 +104,7 @@ def _copy_results(function: FuncOp) -> None:
             maps: ArrayAttr[Attribute] = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))])
             copy = ViewOp.create(operands=[value], result_types=[value.type], properties={"maps": maps})
             copy.location = last.location
-            copy.attributes["copy"] = StringAttr("result")
+            copy.attributes["tilewright.copy"] = StringAttr("result")
             Rewriter.insert_op(copy, InsertPoint.before(last))
             last.operands[number] = copy.res
             seen.add(copy.res)
@@ -130,7 +130,7 @@ def _split_shared(function: FuncOp, views: bool) -> None:
 
 def is_reshape(op: Operation) -> bool:
     """Whether a view only gives the bytes of its operand another shape."""
-    if not isinstance(op, ViewOp) or len(op.args) != 1 or op.fill is not None or "copy" in op.attributes:
+    if not isinstance(op, ViewOp) or len(op.args) != 1 or op.fill is not None or "tilewright.copy" in op.attributes:
         return False
     shape, source = static_shape(op.res.type), static_shape(op.args[0].type)
     if op.lower is not None or prod(shape) != prod(source):
@@ -181,8 +181,8 @@ class Partition:
                 user = next((use.operation for use in op.results[0].uses), None)
                 if user is not None and user in self.cluster:
                     self.unite(self.cluster[op], self.cluster[user])
-            elif "origin" in op.attributes:
-                named.setdefault(op.attributes["origin"], []).append(op)
+            elif "tilewright.origin" in op.attributes:
+                named.setdefault(op.attributes["tilewright.origin"], []).append(op)
         for ops in named.values():
             alone = {op: self.cluster[op] for op in ops}
             kept = {cluster: list(cluster.ops) for cluster in alone.values()}
@@ -294,7 +294,7 @@ class Partition:
             cluster = self.cluster[op]
             where = cluster if len(cluster.ops) > 1 else None
             first = seen.setdefault((where, op.name, *op.operands, *op.result_types, *op.properties.items()), op)
-            if first is not op and "copy" not in op.attributes:
+            if first is not op and "tilewright.copy" not in op.attributes:
                 op.results[0].replace_all_uses_with(first.results[0])
                 cluster.ops.remove(op)
                 del self.cluster[op]
@@ -319,7 +319,9 @@ class Partition:
             fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
             fused.location = fuse_locations([op.location for op in ops])
             if cluster.refusals:
-                fused.attributes["refusals"] = ArrayAttr([StringAttr(r) for r in dict.fromkeys(cluster.refusals)])
+                fused.attributes["tilewright.refusals"] = ArrayAttr(
+                    [StringAttr(r) for r in dict.fromkeys(cluster.refusals)]
+                )
             Rewriter.insert_op(fused, InsertPoint.after(cluster.ops[-1]))
             for value, result in zip(outputs, fused.res, strict=True):
                 result.name_hint = value.name_hint

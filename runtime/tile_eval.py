@@ -258,7 +258,7 @@ class _Evaluation:
             index.append(np.broadcast_to(where, region))
         kind = tile.element_of(op.destination)
         value = self.numbers.lower(data, kind) if self.numbers.precision == "f64" else self.numbers.enter(data, kind)
-        destination.storage.data[tuple(index)] = value
+        destination.storage.data[tuple(index)] = value if index else value.reshape(())
         destination.storage.defined[tuple(index)] = True
 
     def map(self, op: tile.MapOp, tiles: Sequence[Held], target: Held, kind: Attribute) -> None:

@@ -220,7 +220,7 @@ def test_location_and_origin_are_kept() -> None:
     module = body(FOLD, "tensor<2x3xf16>")
     (exp,) = [op for op in module.walk() if op.name == "graph.exp"]
     exp.location = FileLineColLoc(StringAttr("a.mlir"), IntAttr(2), IntAttr(1))
-    exp.attributes["origin"] = IntegerAttr(7, i64)
+    exp.attributes["tilewright.origin"] = IntegerAttr(7, i64)
     after = canonical(module, fold_limit=5)
     constants = [op for op in after.walk() if op.name == "graph.constant"]
     assert [(op.location, op.attributes) for op in constants] == [(exp.location, exp.attributes)]

@@ -133,7 +133,7 @@ def test_origin_and_location_come_from_the_named_op() -> None:
     result = decomposed(module)
     made = [op for op in result.walk() if isinstance(op, PRIMITIVES)]
     assert len(made) == 5
-    assert {str(op.attributes["origin"]) for op in made} == {"0 : i64"}
+    assert {str(op.attributes["tilewright.origin"]) for op in made} == {"0 : i64"}
     assert {op.location for op in made} == {softmax.location}
     assert [str(op.results[0].type) for op in made] == ["tensor<3x1xf32>", "tensor<3x7xf32>", "tensor<3x7xf32>",
                                                         "tensor<3x1xf32>", "tensor<3x7xf16>"]  # fmt: skip
@@ -160,7 +160,7 @@ def test_calls_are_inlined_and_numbered_in_the_caller() -> None:
     assert [op.name for op in result.ops] == ["func.func"]
     assert all(np.array_equal(a, b) for a, b in zip(expected, evaluate(result, [x]), strict=True))
     made = [op for op in result.walk() if isinstance(op, PRIMITIVES)]
-    assert [str(op.attributes["origin"]) for op in made] == ["0 : i64", "1 : i64"]
+    assert [str(op.attributes["tilewright.origin"]) for op in made] == ["0 : i64", "1 : i64"]
     assert all(isinstance(op.location, CallSiteLoc) for op in made)
 
 

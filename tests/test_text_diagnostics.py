@@ -96,7 +96,7 @@ def test_an_error_in_a_header_is_reported_with_those_of_its_body() -> None:
 
 
 def test_what_lies_outside_of_an_isolated_region_is_named() -> None:
-    text = in_function("graph.fused {k} : tensor<4xf32> ({", "graph.yield %a", "})")
+    text = in_function("graph.fused {test.k} : tensor<4xf32> ({", "graph.yield %a", "})")
     with pytest.raises(SourceError) as caught:
         parse_module(text)
     (note,) = caught.value.diagnostics[0].notes

@@ -97,7 +97,7 @@ module @sample attributes {a.flag, note = "x"} {
       %c
     func.return %z : tensor<8xf32>
   }
-  tile.kernel @k(%x: tensor<8xf32>) -> (%o: tensor<8xf32>) attributes {tag} {
+  tile.kernel @k(%x: tensor<8xf32>) -> (%o: tensor<8xf32>) attributes {test.tag} {
     %0 = tile.for %i = 0 to 8 iter (%acc = %x) {axis = "m"} : tensor<8xf32> {
       tile.for %j = 0 to #map(%i) { tile.yield }
       tile.yield %acc

@@ -132,13 +132,19 @@ def check_array(value: npt.ArrayLike, spec: TensorSpec, what: str) -> Array:
 def read_npy(path: Path) -> Array:
     """The array of a .npy file. Raises SourceError for anything else; nothing in it is executed."""
     try:
-        return np.load(path, allow_pickle=False)
+        found: object = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise plain_error(f"no file '{path}'") from None
     except OSError as error:
         raise plain_error(f"cannot read '{path}': {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise plain_error(f"'{path}' is not a .npy file of numbers: {' '.join(str(error).split())}") from None
+    except MemoryError:
+        raise plain_error(f"the array of '{path}' does not fit into memory") from None
+    except Exception:
+        # NumPy's reader raises whatever the bytes at hand lead it to; its words are about pickles and parsers.
+        raise plain_error(f"'{path}' is not a .npy file of numbers, as numpy.save writes them") from None
+    if not isinstance(found, np.ndarray):
+        raise plain_error(f"'{path}' is an archive of arrays (.npz), not a .npy file")
+    return cast(Array, found)
 
 
 def npy_bytes(array: Array) -> bytes:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import click
 from xdsl.passes import ModulePass
 
+from tilewright.ir.attributes import MAX_NUMBER
+
 from .api import Watcher
 from .dumps import Dumper
 from .program import Snapshot
@@ -51,6 +53,10 @@ def parse_dims(context: click.Context, option: click.Parameter, values: Sequence
         name, equals, size = value.partition("=")
         if not equals or not name or not size.isascii() or not size.isdigit():
             raise click.BadParameter(f"'{value}' is not NAME=SIZE, as in seq=512", context, option)
+        if name in dims:
+            raise click.BadParameter(f"'{name}' is given twice", context, option)
+        if len(size) > len(str(MAX_NUMBER)) or int(size) > MAX_NUMBER:
+            raise click.BadParameter(f"the size of '{name}' is too large: at most 2^40", context, option)
         dims[name] = int(size)
     return dims
 
