@@ -13,7 +13,7 @@ With the whole row in a tile there is no loop over b, and the same rule gives a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -212,45 +212,48 @@ class _Builder:
     def first(self, goal: Goal, fixed: frozenset[Axis]) -> Axis:
         return min(self.missing(goal, fixed), key=lambda axis: self.rank[axis])
 
-    def collect(self, node: Node, fixed: frozenset[Axis], pending: list[Goal], seen: set[Node]) -> None:
-        """Adds the reductions over looped axes whose results belong at this place."""
-        if node in seen or self.has(node):
-            return
-        seen.add(node)
-        for source in node.inputs:
-            self.collect(source, fixed, pending, seen)
-        if self.walks(node) and self.needs(node) <= fixed and node not in pending:
-            inside = self.walks(node) & fixed
-            if inside:
-                letters = ", ".join(sorted(f"'{self.group.names[axis]}'" for axis in inside))
-                raise UserError(
-                    f"schedule order: a reduction over {letters} is needed inside the loop over it; put that loop "
-                    "inside the others, or take the axis whole",
-                    node.location,
-                )
-            pending.append(node)
+    def unavailable(self, root: Node, seen: set[Node]) -> Iterator[Node]:
+        """The values under `root` that are not available here, operands first; none that is in `seen`, which grows."""
+        stack = [(root, False)]
+        while stack:
+            node, entered = stack.pop()
+            if entered:
+                yield node
+            elif node not in seen and not self.has(node):
+                seen.add(node)
+                stack.append((node, True))
+                stack.extend((source, False) for source in reversed(node.inputs))
 
-    def hoist(self, node: Node, fixed: frozenset[Axis], items: list[Item], seen: set[Node]) -> None:
-        """Computes here every value under `node` that can be (all of whose axes are fixed), operands first."""
-        if node in seen or self.has(node):
-            return
-        seen.add(node)
-        here = self.needs(node) <= fixed
-        if node.kind == "load":
-            held = self.hold[node]
-            if held <= fixed and not any(node in level for level in self.loaded):
-                items.append(Load(node, held))
-                self.loaded[-1].add(node)
-            if here:
-                if held != self.needs(node) or any(node.windows):
-                    items.append(Slice(node))
+    def collect(self, root: Node, fixed: frozenset[Axis], pending: list[Goal], seen: set[Node]) -> None:
+        """Adds the reductions over looped axes whose results belong at this place."""
+        for node in self.unavailable(root, seen):
+            if self.walks(node) and self.needs(node) <= fixed and node not in pending:
+                inside = self.walks(node) & fixed
+                if inside:
+                    letters = ", ".join(sorted(f"'{self.group.names[axis]}'" for axis in inside))
+                    raise UserError(
+                        f"schedule order: a reduction over {letters} is needed inside the loop over it; put that loop "
+                        "inside the others, or take the axis whole",
+                        node.location,
+                    )
+                pending.append(node)
+
+    def hoist(self, root: Node, fixed: frozenset[Axis], items: list[Item], seen: set[Node]) -> None:
+        """Computes here every value under `root` that can be (all of whose axes are fixed), operands first."""
+        for node in self.unavailable(root, seen):
+            here = self.needs(node) <= fixed
+            if node.kind == "load":
+                held = self.hold[node]
+                if held <= fixed and not any(node in level for level in self.loaded):
+                    items.append(Load(node, held))
+                    self.loaded[-1].add(node)
+                if here:
+                    if held != self.needs(node) or any(node.windows):
+                        items.append(Slice(node))
+                    self.available[-1].add(node)
+            elif here and not self.walks(node) and all(self.has(source) for source in node.inputs):
+                items.append(Compute(node))
                 self.available[-1].add(node)
-            return
-        for source in node.inputs:
-            self.hoist(source, fixed, items, seen)
-        if here and not self.walks(node) and all(self.has(source) for source in node.inputs):
-            items.append(Compute(node))
-            self.available[-1].add(node)
 
 
 class _Levels:
@@ -262,12 +265,11 @@ class _Levels:
         self.memo: dict[Node, int] = {}
 
     def level(self, node: Node) -> int:
-        if node not in self.memo:
-            builder = self.builder
-            below = 0 if builder.has(node) else max((self.level(source) for source in node.inputs), default=0)
-            local = builder.walks(node) and builder.needs(node) <= self.fixed and not builder.has(node)
-            self.memo[node] = below + 1 if local else below
-        return self.memo[node]
+        builder, fixed = self.builder, self.fixed
+        for value in builder.unavailable(node, set(self.memo)):
+            below = max((self.memo.get(source, 0) for source in value.inputs), default=0)
+            self.memo[value] = below + bool(builder.walks(value) and builder.needs(value) <= fixed)
+        return self.memo.get(node, 0)
 
     def phase(self, goal: Goal) -> int:
         return self.level(goal.node) if isinstance(goal, Output) else self.level(goal) - 1

@@ -21,6 +21,7 @@ from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
 from .nest import Nest, default_hold, place_nest
+from .place_routes import route
 from .roles import Roles, tile_bytes
 
 _T = TypeVar("_T")
@@ -64,11 +65,26 @@ class Search:
         self.roles = Roles.of(target)
         if any(node.kind == "contract" for node in group.nodes) and self.roles.lhs_stage is None:
             raise UserError(f"target '{target.name}' has no way to multiply matrices")
+        self.check_hand_over()
         self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
         self.rejection: UserError | None = None
         self.nests: dict[tuple[str, str, tuple[str, ...]], Nest] = {}
+
+    def check_hand_over(self) -> None:
+        """Raises UserError where one engine needs what another makes, and no move on chip leads there."""
+        roles = self.roles
+        for node in self.group.nodes:
+            for place, source in enumerate(node.inputs):
+                if source.kind == "load":
+                    continue
+                made = roles.result if source.kind == "contract" else roles.vector
+                needed = (roles.lhs, roles.rhs)[place] if node.kind == "contract" else roles.vector
+                if made and needed and route(self.target, made, needed) is None:
+                    raise UserError(
+                        f"target '{self.target.name}' has no way on chip from '{made}' to '{needed}'", node.location
+                    )
 
     def run(self) -> list[Choice]:
         fitting = self.fitting()
