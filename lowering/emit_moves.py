@@ -71,6 +71,7 @@ def seen_through(emitter: Emitter, place: Place, map_: AffineMapAttr, op: tile.T
             else:
                 offset.append(scaled(AffineDimExpr(dim), coefficient * stride))
         offset.append(AffineConstantExpr(found[0] * stride))
+    strides = [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
     if any(stride < 0 for stride in strides):
         raise UserError(f"'{op.name}' runs backwards through its tensor", op.location)
     layout = Layout.strided(shape, strides, place.layout.element_bytes)

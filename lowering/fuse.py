@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.errors import UserError
 from ..dialects.graph_fused import FusedOp
-from ..dialects.graph_primitives import ConstantOp, MapOp, ViewOp, WeightOp
+from ..dialects.graph_primitives import ConstantOp, MapOp, WeightOp
 from ..dialects.graph_types import static_shape
-from ..dialects.index_map import IndexMap, reshape_affine
 from ..dialects.locations import fuse_locations
 from ..dialects.target import target_of
 from .axes import NotFusable
 from .costs import Costs, group_block
+from .fuse_prepare import is_reshape, prepare
 from .options import objective_of
 
 IMPOSSIBLE = 1 << 62
@@ -62,9 +60,7 @@ class FusePass(ModulePass):
         costs = Costs(target, objective_of(op), self.effort)
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             _check(function)
-            _drop_dead(function)
-            _copy_results(function)
-            _split_shared(function, views=not self.unfused)
+            prepare(function, views=not self.unfused)
             partition = Partition(function, costs)
             if self.unfused:
                 partition.by_origin()
@@ -81,65 +77,6 @@ def _check(function: FuncOp) -> None:
         for result in op.results:
             if 0 in static_shape(result.type):
                 raise UserError(f"'{op.name}' has a dimension of extent 0, which no kernel can tile", op.location)
-
-
-def _drop_dead(function: FuncOp) -> None:
-    """Ops whose results nobody uses would be kernels without a result."""
-    for op in reversed(list(function.body.block.ops)):
-        if op.results and not any(True for result in op.results for _ in result.uses):
-            Rewriter.erase_op(op)
-
-
-def _copy_results(function: FuncOp) -> None:
-    """Gives every returned value a place of its own."""
-    last = function.body.block.last_op
-    assert isinstance(last, ReturnOp)
-    seen: set[SSAValue] = set()
-    for number, value in enumerate(list(last.operands)):
-        root = value
-        while isinstance(root.owner, ViewOp) and is_reshape(root.owner):
-            root = root.owner.args[0]
-        if isinstance(root, BlockArgument) or isinstance(root.owner, ConstantOp | WeightOp) or value in seen:
-            rank = len(static_shape(value.type))
-            maps: ArrayAttr[Attribute] = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))])
-            copy = ViewOp.create(operands=[value], result_types=[value.type], properties={"maps": maps})
-            copy.location = last.location
-            copy.attributes["tilewright.copy"] = StringAttr("result")
-            Rewriter.insert_op(copy, InsertPoint.before(last))
-            last.operands[number] = copy.res
-            seen.add(copy.res)
-        seen.add(value)
-
-
-def _split_shared(function: FuncOp, views: bool) -> None:
-    """One user per splat constant, iota and, on demand, view, so that each can join its user's group.
-
-    A piecewise view stays one: its pieces have to be stored, and once is enough.
-    """
-    for op in reversed(list(function.body.block.ops)):
-        splat = isinstance(op, ConstantOp) and op.value.is_splat()
-        renaming = isinstance(op, ViewOp) and len(op.args) == 1 and views
-        if not splat and not renaming and op.name != "graph.iota":
-            continue
-        for use in list(op.results[0].uses)[1:]:
-            copy = op.clone()
-            copy.location = op.location
-            Rewriter.insert_op(copy, InsertPoint.before(op))
-            use.operation.operands[use.index] = copy.results[0]
-
-
-def is_reshape(op: Operation) -> bool:
-    """Whether a view only gives the bytes of its operand another shape."""
-    if not isinstance(op, ViewOp) or len(op.args) != 1 or op.fill is not None or "tilewright.copy" in op.attributes:
-        return False
-    shape, source = static_shape(op.res.type), static_shape(op.args[0].type)
-    if op.lower is not None or prod(shape) != prod(source):
-        return False  # the first elements in row-major order read like a reshape
-    given, wanted = op.affine_maps[0], reshape_affine(source, shape)
-    if given == wanted:
-        return True
-    normal = IndexMap.try_affine(given, shape)
-    return normal is not None and normal == IndexMap.reshape(source, shape)
 
 
 def is_outside(op: Operation) -> bool:

@@ -222,8 +222,8 @@ def tile_sizes(group: Group, axis: Axis, target: Target, fine: bool = False) -> 
     `fine`: of any granularity, for groups of which nothing coarser fits.
     """
     extent = axis.extent
-    if axis in group.taps:
-        return [1]
+    if axis in group.taps or any(expr.terms.get(axis, 0) < 0 for load in group.loads for expr in load.index):
+        return [1]  # a transfer steps forward only: what is read backwards is read one index at a time
     block = 1 if fine else granularity(group, axis, target)
     sizes = {extent}
     for parts in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
