@@ -96,6 +96,16 @@ class Layout:
             return 0
         return self.element_bytes + sum((extent - 1) * stride for atoms in self.dims for extent, stride in atoms)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether elements may share bytes: strides, smallest first, do not step over what lies below them."""
+        reach = self.element_bytes
+        for stride, extent in sorted((stride, extent) for atoms in self.dims for extent, stride in atoms if extent > 1):
+            if stride < reach:
+                return True
+            reach += stride * (extent - 1)
+        return False
+
     def address(self, index: Sequence[int]) -> int:
         """Byte offset of the element at a logical index."""
         total = 0

@@ -39,6 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 TARGET_ATTRIBUTE = "tilewright.target"
+_LARGEST_FILE = 1 << 20
 _MAX_BASES = 8
 """A longer chain of bases is taken for a circle."""
 
@@ -150,7 +151,10 @@ def _document(subject: str, relative_to: Path | None, chain: tuple[str, ...]) ->
     if _is_file(subject) or (relative_to is not None and (relative_to / subject).is_file()):
         path = Path(subject) if relative_to is None else relative_to / subject
         try:
-            text = path.read_text(encoding="utf-8")
+            with path.open("rb") as stream:
+                text = stream.read(_LARGEST_FILE + 1).decode("utf-8")
+            if len(text) > _LARGEST_FILE:
+                raise TargetError([(f"target file '{path}' is larger than {_LARGEST_FILE >> 20} MiB", None)])
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise TargetError([(f"cannot read target file '{path}': {reason}", None)]) from None
@@ -158,7 +162,9 @@ def _document(subject: str, relative_to: Path | None, chain: tuple[str, ...]) ->
     else:
         known = list_targets()
         if subject not in known:
-            message = f"unknown target '{subject}'{suggestion(subject, known)} (known targets: {', '.join(known)})"
+            near = f"; did you mean the file {subject}.toml?" if Path(f"{subject}.toml").is_file() else ""
+            hint = near or suggestion(subject, known)
+            message = f"unknown target '{subject}'{hint} (known targets: {', '.join(known)})"
             raise TargetError([(message, None)])
         text = (resources.files(f"{__package__}.targets") / f"{subject}.toml").read_text(encoding="utf-8")
         file, folder = f"{subject}.toml", None

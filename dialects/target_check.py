@@ -56,6 +56,10 @@ def _memories(target: Target) -> Iterator[Problem]:
         yield from _memory(("memory", name), memory)
 
 
+_WIDEST = 8
+"""Bytes of an f64 or i64."""
+
+
 def _memory(path: KeyPath, memory: Memory) -> Iterator[Problem]:
     for key in ("align", "granule"):
         if memory.bytes % getattr(memory, key):
@@ -65,6 +69,10 @@ def _memory(path: KeyPath, memory: Memory) -> Iterator[Problem]:
         for key in ("fractal_rows", "fractal_bytes"):
             if getattr(memory, key) is None:
                 yield Problem((*path, "layout"), f"a fractal layout needs {key}", ((*path, key),))
+        width = memory.fractal_bytes
+        if width is not None and (width < _WIDEST or width & (width - 1)):
+            message = f"fractal_bytes is a power of two and at least {_WIDEST}, the bytes of the widest element"
+            yield Problem((*path, "fractal_bytes"), message)
     if memory.offchip:
         if memory.core_rate is None or memory.pool_rate is None:
             yield Problem((*path, "offchip"), "an off-chip memory needs core_rate and pool_rate")

@@ -33,7 +33,7 @@ def parse_size(value: object) -> object:
 Count = Annotated[int, Field(ge=1, strict=True)]
 Cycles = Annotated[int, Field(ge=0, strict=True)]
 Bytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1, strict=True)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 
 
 class Record(BaseModel):

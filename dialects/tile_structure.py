@@ -30,6 +30,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from .dtypes import byte_width
 from .tile_base import element_of, shape_of
 from .tile_types import BufferType
 
@@ -53,6 +54,9 @@ class AllocOp(IRDLOperation):
             raise VerifyException("'tile.alloc' needs at least one slot")
         if self.offset is not None and self.offset.value.data < 0:
             raise VerifyException("'tile.alloc' offset must not be negative")
+        kind = self.res[0].type
+        if kind.layout.layout(byte_width(kind.element_type)).overlaps:
+            raise VerifyException("'tile.alloc' layout puts two elements on the same bytes")
 
 
 @irdl_op_definition

@@ -21,6 +21,9 @@ from .syntax_errors import diagnostic_at
 
 _LOOKS_LIKE_TEXT = re.compile(r'\n|\bfunc\.func\b|\bmodule\s*[{@]|"[\w$.]+"\s*\(|=\s*[a-z]\w*\.\w')
 
+LARGEST_FILE = 256 << 20
+"""Most bytes of a program's text."""
+
 TEXT_NAME = "<text>"
 """The file name in locations and messages where the text was given directly."""
 
@@ -86,7 +89,8 @@ def parse_module(
 def read_text(path: Path) -> str:
     """The text of a file. Raises SourceError if it cannot be read or is not UTF-8 text."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as stream:  # a bound: a device never ends
+            data = stream.read(LARGEST_FILE + 1)
     except IsADirectoryError:
         raise SourceError([Diagnostic("error", f"'{path}' is a directory, not a file")]) from None
     except FileNotFoundError:
@@ -97,6 +101,8 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SourceError([Diagnostic("error", f"cannot read '{path}': {reason}")]) from None
+    if len(data) > LARGEST_FILE:
+        raise SourceError([Diagnostic("error", f"'{path}' is larger than {LARGEST_FILE >> 20} MiB")])
     nul = data.find(b"\0")
     if nul >= 0:
         message = f"a NUL byte at offset {nul}: this is not a text file"

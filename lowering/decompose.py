@@ -22,19 +22,19 @@ class DecomposePass(ModulePass):
     """Named ops → primitives.
 
     Requires: static shapes (symbolic dimensions bound). Ensures: functions hold only primitives of the graph dialect
-    and no calls; every primitive made from the k-th graph op of a function has the attribute `origin = k : i64` and
-    that op's location. A primitive that the user wrote is left as it is.
+    and no calls; every primitive made from the k-th graph op of a function has the attribute
+    `tilewright.origin = k : i64` and that op's location. A primitive that the user wrote is left as it is.
 
     1. Calls of private functions are inlined; see `inline.inline_calls`.
     2. Each named op is replaced by what its rule in `decompose_rules.RULES` makes of it:
 
         %p = graph.softmax %x {axis = -1} : tensor<4x8xf16>
       →
-        %m = graph.reduce %x {monoid = "max", axes = array<i64: 1>, origin = 0} : tensor<4x1xf32>
-        %d = graph.map %x, %m {fn = "sub", origin = 0} : tensor<4x8xf32>
-        %e = graph.map %d {fn = "exp", origin = 0} : tensor<4x8xf32>
-        %s = graph.reduce %e {monoid = "sum", axes = array<i64: 1>, origin = 0} : tensor<4x1xf32>
-        %p = graph.map %e, %s {fn = "div", origin = 0} : tensor<4x8xf16>
+        %m = graph.reduce %x {monoid = "max", axes = array<i64: 1>, tilewright.origin = 0} : tensor<4x1xf32>
+        %d = graph.map %x, %m {fn = "sub", tilewright.origin = 0} : tensor<4x8xf32>
+        %e = graph.map %d {fn = "exp", tilewright.origin = 0} : tensor<4x8xf32>
+        %s = graph.reduce %e {monoid = "sum", axes = array<i64: 1>, tilewright.origin = 0} : tensor<4x1xf32>
+        %p = graph.map %e, %s {fn = "div", tilewright.origin = 0} : tensor<4x8xf16>
     """
 
     name = "decompose"

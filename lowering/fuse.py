@@ -21,7 +21,7 @@ from ..dialects.locations import fuse_locations
 from ..dialects.target import target_of
 from .axes import NotFusable
 from .costs import Costs, group_block
-from .fuse_prepare import is_reshape, prepare
+from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
 
 IMPOSSIBLE = 1 << 62
@@ -77,13 +77,6 @@ def _check(function: FuncOp) -> None:
         for result in op.results:
             if 0 in static_shape(result.type):
                 raise UserError(f"'{op.name}' has a dimension of extent 0, which no kernel can tile", op.location)
-
-
-def is_outside(op: Operation) -> bool:
-    """Ops that belong to no group: stored tensors and the function's end."""
-    if isinstance(op, ConstantOp):
-        return not op.value.is_splat()
-    return isinstance(op, WeightOp | ReturnOp | FusedOp)
 
 
 class Partition:

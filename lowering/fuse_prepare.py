@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import Box, ConstantOp, ViewOp, WeightOp
 from ..dialects.graph_types import ints_attr, static_shape
 from ..dialects.index_map import IndexMap, reshape_affine
@@ -133,3 +134,10 @@ def is_reshape(op: Operation) -> bool:
         return True
     normal = IndexMap.try_affine(given, shape)
     return normal is not None and normal == IndexMap.reshape(source, shape)
+
+
+def is_outside(op: Operation) -> bool:
+    """Ops that belong to no group: stored tensors and the function's end."""
+    if isinstance(op, ConstantOp):
+        return not op.value.is_splat()
+    return isinstance(op, WeightOp | ReturnOp | FusedOp)

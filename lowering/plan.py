@@ -94,6 +94,8 @@ class PlanPass(ModulePass):
         validate_plan(block, target)
         function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
         function.attributes[WORKSPACE] = IntegerAttr(found.peak, i64)
+        whole = {target.offchip: _numbers([base + found.peak, base + found.lower_bound])}
+        function.attributes[MEMORY] = DictionaryAttr(whole)
 
     def place(
         self,

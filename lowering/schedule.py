@@ -10,12 +10,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from ..dialects.errors import UserError
+from ..dialects.graph_base import GraphOp
 from ..dialects.graph_fused import FusedOp
 from ..dialects.schedule import Schedule
 from ..dialects.target import target_of
 from ..dialects.target_model import Target
 from .axes import NotFusable
 from .costs import Costs, block_key
+from .fuse_prepare import is_outside, is_reshape
 from .measure import measure
 from .options import objective_of
 from .search import Choice
@@ -38,10 +40,15 @@ class SchedulePass(ModulePass):
     tries: int = 24
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if min(self.effort, self.measured, self.tries) < 1:
+            raise UserError("the options of schedule are at least 1")
         target = target_of(op)
         costs = Costs(target, objective_of(op), self.effort)
         chosen: dict[str, Schedule] = {}
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
+            for loose in function.body.block.ops:
+                if isinstance(loose, GraphOp) and not is_outside(loose) and not is_reshape(loose):
+                    raise UserError(f"'{loose.name}' is in no group: run fuse first", loose.location)
             for fused in [inner for inner in function.body.block.ops if isinstance(inner, FusedOp)]:
                 if fused.schedule is not None:
                     continue

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from ..dialects.attributes import int_values
 from ..dialects.hardware import KernelOp, ProgramOp
-from ..dialects.target import Target, target_of
+from ..dialects.target import TARGET_ATTRIBUTE, Target, target_of
 from .machine import MachineResult
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -29,6 +29,12 @@ def off_chip_bytes(links: Mapping[str, int], target: Target) -> tuple[int, int]:
     return read, written
 
 
+def target_name(module: ModuleOp) -> str:
+    """The target as the user named it, with its overrides; of one that came from a file, its name."""
+    spec = module.attributes.get(TARGET_ATTRIBUTE)
+    return spec.data if isinstance(spec, StringAttr) and not spec.data.startswith("{") else target_of(module).name
+
+
 def machine_figures(module: ModuleOp, result: MachineResult) -> dict[str, Json]:
     """Everything a report says of a hardware-level module and what the machine counted on it.
 
@@ -38,7 +44,7 @@ def machine_figures(module: ModuleOp, result: MachineResult) -> dict[str, Json]:
     read, written = off_chip_bytes(result.links, target)
     links: dict[str, Json] = dict(sorted(result.links.items()))
     return {
-        "target": target.name,
+        "target": target_name(module),
         "traffic": {"read_bytes": read, "write_bytes": written, "links": links},
         "workspace_bytes": workspace_bytes(module),
         "cycles": result.cycles,
@@ -84,7 +90,7 @@ def workspace_bytes(module: ModuleOp) -> int:
 def memory_figures(module: ModuleOp, target: Target) -> dict[str, Json]:
     """Per memory of the target: the highest byte a plan uses, its capacity, and the bytes any plan needs.
 
-    On chip of the kernel that needs most; off chip of the arena of intermediates.
+    On chip of the kernel that needs most; off chip of inputs, outputs, constants and the arena of intermediates.
     """
     figures: dict[str, Json] = {}
     for name, memory in target.memories.items():

@@ -13,11 +13,12 @@ from xdsl.passes import ModulePass
 
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import TARGET_ATTRIBUTE, Target, set_target
+from tilewright.dialects.target_use import verify_target_use
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.options import set_objective
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
 
-from .arrays import static_shape
+from .arrays import check_bound
 from .errors import diagnosed, plain_error
 from .module import Module, load
 from .program import Program, Snapshot
@@ -84,8 +85,8 @@ def prepared(module: Module, target: str | Target | None, objective: Objective |
         set_target(op, target or DEFAULT_TARGET)
     if objective is not None:
         set_objective(op, objective)
-    for spec in module.inputs:
-        static_shape(spec)
+    check_bound(module.inputs)
+    verify_target_use(op)
     return op
 
 
@@ -101,7 +102,10 @@ def _passes(
     else:
         passes = parse_pipeline(pipeline) if isinstance(pipeline, str) else list(pipeline)
     if to is not None:
+        left = bool(passes)
         passes = until(passes, to)
+        if pipeline is None and left and not passes:
+            raise UserError(f"the program is past '{to}' already: what is left begins with '{remaining(module)[0]}'")
     if unfused:
         if not any(isinstance(step, FusePass) for step in passes):
             raise UserError("'unfused' is an option of the fuse pass, which is not in the pipeline")

@@ -6,30 +6,19 @@ import difflib
 import io
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, deserialize  # pyright: ignore[reportUnknownVariableType]
 
 from tilewright.dialects.dtypes import ElementType
-from tilewright.dialects.errors import UserError
 
 from .errors import plain_error
 from .module import Module, TensorSpec
 
 Array: TypeAlias = npt.NDArray[Any]
-
-_STORED: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype(np.float64), "F32": np.dtype(np.float32), "F16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16), "I64": np.dtype(np.int64), "I32": np.dtype(np.int32),
-    "I8": np.dtype(np.int8), "U8": np.dtype(np.uint8), "BOOL": np.dtype(np.bool_),
-}  # fmt: skip
-"""Element types of safetensors files → dtypes."""
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int) -> list[Array]:
@@ -60,14 +49,22 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], element: ElementTy
             return rng.integers(low, low + 16, shape).astype(element.numpy)
 
 
+def check_bound(specs: Sequence[TensorSpec]) -> None:
+    """Raises SourceError that names every dimension without a size."""
+    unbound = {d: spec.name for spec in reversed(specs) for d in reversed(spec.shape) if isinstance(d, str)}
+    names = list(unbound)[::-1]
+    if names:
+        which = ", ".join(f"'{name}' of '{unbound[name]}'" for name in names)
+        flags = " ".join(f"--dim {name}=512" for name in names)
+        sizes = ", ".join(f'"{name}": 512' for name in names)
+        what = "dimension {} is" if len(names) == 1 else "dimensions {} are"
+        raise plain_error(f"{what.format(which)} not bound: give sizes, as in {flags} or dims={{{sizes}}}")
+
+
 def static_shape(spec: TensorSpec) -> tuple[int, ...]:
     """The shape in numbers. Raises SourceError for an unbound dimension."""
-    shape = [d for d in spec.shape if isinstance(d, int)]
-    unbound = [d for d in spec.shape if isinstance(d, str)]
-    if unbound:
-        size = unbound[0]
-        raise plain_error(f"dimension '{size}' of '{spec.name}' is not bound: give it a size, as in --dim {size}=512")
-    return tuple(shape)
+    check_bound([spec])
+    return tuple(d for d in spec.shape if isinstance(d, int))
 
 
 def gather_inputs(
@@ -123,10 +120,27 @@ def check_array(value: npt.ArrayLike, spec: TensorSpec, what: str) -> Array:
         if typed:
             raise plain_error(
                 f"{what} '{spec.name}' has elements of '{array.dtype}', the program has {spec.element.name} "
-                f"('{spec.element.numpy}')"
+                f"('{spec.element.numpy}'); convert with {_conversion(spec)}"
             )
         array = array.astype(spec.element.numpy)
     return array
+
+
+def _conversion(spec: TensorSpec) -> str:
+    return "x.astype(ml_dtypes.bfloat16)" if spec.element.name == "bf16" else f"x.astype('{spec.element.numpy}')"
+
+
+def expected_array(value: Array, spec: TensorSpec) -> Array:
+    """A reference of the tensor's shape. Numbers of any precision will do: they are what the output is measured by."""
+    kinds = {"float": "f", "int": "iuf", "bool": "b"}[spec.element.kind]
+    if value.dtype.kind in kinds and value.dtype != spec.element.numpy:
+        shape = static_shape(spec)
+        if value.shape != shape:
+            raise plain_error(
+                f"expected output '{spec.name}' has shape {list(value.shape)}, the program has {list(shape)}"
+            )
+        return value
+    return check_array(value, spec, "expected output")
 
 
 def read_npy(path: Path) -> Array:
@@ -153,40 +167,3 @@ def npy_bytes(array: Array) -> bytes:
     stored = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
     np.save(stream, stored, allow_pickle=False)
     return stream.getvalue()
-
-
-def weight_loader(resolve: Callable[[str], Path]) -> Callable[[str, str], Array]:
-    """A reader of stored weights: (file, key) → array. `resolve` gives the path of a file that the program names.
-
-    The reader raises UserError for a file that is missing or broken and for an unknown key.
-    """
-
-    @cache
-    def content(file: str) -> dict[str, Array]:
-        path = resolve(file)
-        try:
-            return _safetensors(path.read_bytes())
-        except OSError as error:
-            raise UserError(f"cannot read the weights '{path}': {error.strerror or error}") from None
-        except (SafetensorError, ValueError) as error:
-            raise UserError(f"'{path}' is not a safetensors file: {error}") from None
-
-    def load(file: str, key: str) -> Array:
-        stored = content(file)
-        if key not in stored:
-            close = difflib.get_close_matches(key, stored, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise UserError(f"'{resolve(file)}' has no weight '{key}'{hint}")
-        return stored[key]
-
-    return load
-
-
-def _safetensors(data: bytes) -> dict[str, Array]:
-    """Entries of a safetensors file whose element type the graph level has."""
-    arrays: dict[str, Array] = {}
-    for key, entry in cast("list[tuple[str, dict[str, Any]]]", deserialize(data)):
-        dtype = _STORED.get(entry["dtype"])
-        if dtype is not None:
-            arrays[key] = np.frombuffer(entry["data"], dtype).reshape(entry["shape"])
-    return arrays

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 
-from tilewright.ir.diagnostics import Diagnostic, SourceError
+from tilewright.ir.diagnostics import Diagnostic, SourceError, render
 
 from .api import Objective, compile
-from .arrays import check_array, npy_bytes, read_npy
+from .arrays import expected_array, npy_bytes, read_npy
 from .cli_options import Session, parse_files, program_options
 from .errors import CheckError, plain_error
 from .files import check_writable, write_atomically
 from .module import TensorSpec
-from .program import Level
+from .program import Level, Program, level_of
 from .render import show_run
 from .result import Run
-from .tolerance import default_tolerance, relative_error
+from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 
 
 @click.command("run", short_help="Compile a program, execute it, and report results, traffic and cycles.")
@@ -33,7 +34,8 @@ from .tolerance import default_tolerance, relative_error
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
-    help="Largest max|x-y| / max|y| for --expect. Default: by element type and reduction length.",
+    help="Largest max|x-y| / max|y| for --expect. Default: 16 roundings to the coarsest type on the way to the output, "
+    "and what sums of its length add.",
 )
 @click.option("--save", multiple=True, metavar="NAME=FILE", callback=parse_files, help="Write an output as .npy.")
 @click.option(
@@ -62,6 +64,8 @@ def run_command(
     unfused: bool,
 ) -> None:
     """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
+    if json_path == "":
+        raise click.BadParameter("a path, or '-'", param_hint="--json")
     to_file = json_path is not None and json_path != "-"
     for path in (*save.values(), *([Path(json_path)] if json_path and to_file else [])):
         check_writable(path)
@@ -69,24 +73,25 @@ def run_command(
     program = compile(file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch)
     specs = {spec.name: spec for spec in program.outputs}
     _check_names((*expected, *save), specs)
-    wanted = {name: check_array(read_npy(path), specs[name], "expected output") for name, path in expected.items()}
+    wanted = {name: expected_array(read_npy(path), specs[name]) for name, path in expected.items()}
     if not specs:
         raise plain_error(f"the program in '{file}' returns nothing")
     if program.level != level:
         raise plain_error(f"'{file}' is at the {program.level} level and cannot be run at the {level} level")
     run = program.run(arrays, seed)
     figures = run.report()
+    limits = _tolerances(program, tolerance)
     if json_path == "-":
         click.echo(json.dumps(figures, indent=2))
     else:
-        show_run(run, figures)
+        show_run(run, figures, unfused)
     if json_path and to_file:
         write_atomically(Path(json_path), json.dumps(figures, indent=2) + "\n")
     for name, path in save.items():
         write_atomically(path, npy_bytes(run.outputs[name]))
+    _warn(cast("list[dict[str, object]]", figures["outputs"]), limits)
     if wanted:
-        limit = default_tolerance(program.source.op) if tolerance is None else tolerance
-        _compare(run, wanted, limit, expected)
+        _compare(run, wanted, limits, expected)
 
 
 def _check_names(names: Iterable[str], specs: Mapping[str, TensorSpec]) -> None:
@@ -97,10 +102,31 @@ def _check_names(names: Iterable[str], specs: Mapping[str, TensorSpec]) -> None:
             raise plain_error(f"the program has no output '{name}'; {hint}")
 
 
-def _compare(run: Run, wanted: Mapping[str, object], limit: float, files: Mapping[str, Path]) -> None:
+def _tolerances(program: Program, given: float | None) -> dict[str, float]:
+    """Per output, what was given or what follows from the program; below the graph level, from its element type."""
+    names = [spec.name for spec in program.outputs]
+    if given is not None:
+        return dict.fromkeys(names, given)
+    if level_of(program.source.op) != "graph":
+        return {spec.name: ROUNDINGS * UNITS.get(spec.element.name, 0.0) for spec in program.outputs}
+    return dict(zip(names, output_tolerances(program.source.op), strict=True))
+
+
+def _warn(outputs: Sequence[Mapping[str, object]], limits: Mapping[str, float]) -> None:
+    """Says which outputs are further from float64 than rounding explains: overflow, cancellation, or a wrong pass."""
+    for output in outputs:
+        name, error = cast(str, output["name"]), cast("float | None", output["max_rel_err"])
+        if error is not None and not error <= limits[name]:
+            message = f"output '{name}' is {error:.2e} from float64; rounding explains {limits[name]:.1e}"
+            hint = "either the data overflow or cancel, or a pass is wrong; tilewright.validate tells which"
+            click.echo(render([Diagnostic("warning", message, suggestion=hint)]), err=True)
+
+
+def _compare(run: Run, wanted: Mapping[str, object], limits: Mapping[str, float], files: Mapping[str, Path]) -> None:
     """Raises CheckError with every output that is further from what was expected than the tolerance."""
     wrong: list[Diagnostic] = []
     for name, array in wanted.items():
+        limit = limits[name]
         error = relative_error(run.outputs[name], array)  # pyright: ignore[reportArgumentType]
         if not error <= limit:
             message = f"output '{name}' differs from '{files[name]}': max error {error:.2e}, tolerance {limit:.2e}"

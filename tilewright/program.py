@@ -20,8 +20,9 @@ from tilewright.runtime import machine
 from tilewright.runtime.machine import MachineOptions, MachineResult
 from tilewright.runtime.reference import evaluate
 from tilewright.runtime.tile_eval import evaluate_tile
+from tilewright.runtime.weights import weight_reader
 
-from .arrays import Array, gather_inputs, weight_loader
+from .arrays import Array, gather_inputs
 from .bounds import compulsory_bytes
 from .errors import diagnosed, plain_error
 from .module import Module, TensorSpec
@@ -133,7 +134,7 @@ class Program:
 
     def run_arrays(self, arrays: Sequence[Array], snapshot: Snapshot, check: bool | MachineOptions = True) -> Run:
         """As `run`, with checked inputs, on the program as it was after some pass."""
-        loader = weight_loader(self.source.source.resolve)
+        loader = weight_reader(self.source.source.resolve)
         result: MachineResult | None = None
         with diagnosed(self.source.texts):
             match snapshot.level:
@@ -152,7 +153,7 @@ class Program:
         """The results in float64, from the source program; None where the source is not at the graph level."""
         if level_of(self.source.op) != "graph":
             return None
-        loader = weight_loader(self.source.source.resolve)
+        loader = weight_reader(self.source.source.resolve)
         with diagnosed(self.source.texts):
             return evaluate(self.source.op, arrays, "f64", loader)
 

@@ -48,19 +48,20 @@ def bytes_text(count: int) -> str:
     return f"{size:.4g} GiB"
 
 
-def show_run(run: Run, figures: dict[str, Json]) -> None:
-    """Shapes and errors, traffic, cycles and kernels of a run."""
+def show_run(run: Run, figures: dict[str, Json], unfused: bool = False) -> None:
+    """Shapes and errors, traffic, cycles and kernels of a run; `unfused` says that it is one of unfused kernels."""
     out = console()
     out.print(_outputs(figures))
     if run.result is None:
         return
     out.print()
-    out.print(_traffic(figures))
+    out.print(_traffic(figures, unfused))
     out.print()
-    cycles = f"{run.cycles} cycles, {cast(float, figures['time_us']):.1f} µs on {run.program.target.name}"
-    unfused = figures["unfused"]
-    if isinstance(unfused, dict) and run.cycles:
-        cycles += f"; unfused {unfused['cycles']} cycles, {cast(int, unfused['cycles']) / run.cycles:.2f}× as many"
+    cycles = f"{run.cycles} cycles, {cast(float, figures['time_us']):.1f} µs on {figures['target']}"
+    baseline = figures["unfused"]
+    if isinstance(baseline, dict) and run.cycles and not unfused:
+        other = cast(int, baseline["cycles"])
+        cycles += f"; unfused {other} cycles ({other / run.cycles:.2f}× those of the fused kernels)"
     engines = cast("dict[str, dict[str, float]]", figures["engines"])
     busy = ", ".join(f"{name} {figure['utilization']:.0%}" for name, figure in engines.items())
     out.print(f"{cycles}\nbusy: {busy}")
@@ -73,22 +74,21 @@ def _outputs(figures: dict[str, Json]) -> Table:
     for output in cast("list[dict[str, Json]]", figures["outputs"]):
         error = output["max_rel_err"]
         shape = "x".join(map(str, cast("list[int]", output["shape"]))) or "scalar"
-        outputs.add_row(
-            cast(str, output["name"]), shape, cast(str, output["dtype"]), "unknown" if error is None else f"{error:.2e}"
-        )
+        shown = "no graph to compare with" if error is None else f"{error:.2e}"
+        outputs.add_row(cast(str, output["name"]), shape, cast(str, output["dtype"]), shown)
     return outputs
 
 
-def _traffic(figures: dict[str, Json]) -> Table:
+def _traffic(figures: dict[str, Json], unfused: bool) -> Table:
     columns = ("read", "written", "total", "of compulsory")
     traffic = table("off-chip traffic", *columns, right=columns)
     bound = cast("int | None", figures["compulsory_bytes"])
-    for name in ("traffic", "unfused"):
+    for name in ("traffic",) if unfused else ("traffic", "unfused"):
         counts = cast("dict[str, int] | None", figures[name])
         if counts is not None:
             read, written = counts["read_bytes"], counts["write_bytes"]
             ratio = f"{(read + written) / bound:.3f}×" if bound else ""
-            label = "fused" if name == "traffic" else name
+            label = "fused" if name == "traffic" and not unfused else "unfused"
             traffic.add_row(label, *(bytes_text(n) for n in (read, written, read + written)), ratio)
     if bound is not None:
         traffic.add_row("compulsory", "", "", bytes_text(bound), "1.000×")

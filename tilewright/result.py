@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilewright.dialects.target import Target
 from tilewright.runtime.machine import KernelResult, MachineResult
-from tilewright.runtime.report import Json, machine_figures, off_chip_bytes
+from tilewright.runtime.report import Json, machine_figures, off_chip_bytes, target_name
 
 from .arrays import Array
 from .errors import plain_error
@@ -49,6 +50,11 @@ class Unfused:
     def of(result: MachineResult, target: Target) -> Unfused:
         read, written = off_chip_bytes(result.links, target)
         return Unfused(read, written, result.cycles)
+
+
+def _finite(error: float | None) -> float | None:
+    """JSON has no infinity: where NaN or infinities differ, the largest number."""
+    return error if error is None else min(error, sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -99,11 +105,11 @@ class Run:
                 "name": spec.name,
                 "shape": list(self.outputs[spec.name].shape),
                 "dtype": spec.element.name,
-                "max_rel_err": errors[spec.name],
+                "max_rel_err": _finite(errors[spec.name]),
             }
             for spec in self.program.outputs
         ]
-        figures: dict[str, Json] = {"target": self.program.target.name, "level": self.level, "outputs": outputs}
+        figures: dict[str, Json] = {"target": target_name(self.program.module), "level": self.level, "outputs": outputs}
         if self.result is None:
             return figures
         figures |= machine_figures(self.program.module, self.result)

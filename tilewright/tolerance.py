@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.dtypes import element
+from tilewright.dialects.graph_functions import entry_function
+from tilewright.dialects.graph_primitives import ContractOp, ReduceOp, parse_spec
+from tilewright.dialects.graph_types import static_shape
+from tilewright.lowering.decompose import DecomposePass
+from tilewright.lowering.pipeline import run_pipeline
 
 UNITS = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 """Largest relative error of one rounding to a float type."""
@@ -18,24 +25,49 @@ ROUNDINGS = 16
 """Roundings to the storage type that one result is taken to have gone through."""
 
 
-def default_tolerance(module: ModuleOp) -> float:
-    """The relative error (see `relative_error`) that a right lowering of a graph-level program stays below.
+def output_tolerances(module: ModuleOp) -> list[float]:
+    """Per output of a graph-level program, the relative error (see `relative_error`) that a right lowering stays below.
 
-    16 roundings to the coarsest float type in the program, plus 4·√k to the accumulator's for sums of k
-    products. A program of integers only is exact: 0.
+    16 roundings to the coarsest float type that the output depends on, plus 4·√k to f32, the accumulator's type, for
+    the longest sum of k terms on the way. What depends on integers only is exact: 0. Raises UserError for a program
+    that cannot be decomposed.
     """
-    units = [0.0]
-    longest = 1
-    for op in module.walk():
-        for value in (*op.operands, *op.results):
-            if not isinstance(value.type, TensorType):
-                continue
-            row = element(value.type)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-            if row.kind == "float":
-                units.append(UNITS[row.name])
-                longest = max(longest, *(int(d) for d in value.type.get_shape()), 1)  # pyright: ignore[reportUnknownMemberType]
-    coarsest = max(units)
-    return ROUNDINGS * coarsest + (4 * math.sqrt(longest) * UNITS["f32"] if coarsest else 0.0)
+    primitives = module.clone()
+    run_pipeline(primitives, [DecomposePass()])
+    function = entry_function(primitives)
+    reached: dict[SSAValue, tuple[float, int]] = {arg: (_unit(arg), 1) for arg in function.body.block.args}
+    results: list[tuple[float, int]] = []
+    for op in function.body.block.ops:
+        below = [reached[operand] for operand in op.operands]
+        if isinstance(op, ReturnOp):
+            results = below
+        for value in op.results:
+            unit = max([_unit(value), *(unit for unit, _ in below)])
+            reached[value] = unit, max([summed_terms(op), *(length for _, length in below)])
+    return [ROUNDINGS * unit + (4 * math.sqrt(k) * UNITS["f32"] if unit else 0.0) for unit, k in results]
+
+
+def default_tolerance(module: ModuleOp) -> float:
+    """The largest of `output_tolerances`."""
+    return max(output_tolerances(module), default=0.0)
+
+
+def _unit(value: SSAValue) -> float:
+    row = element(value.type)
+    return UNITS[row.name] if row.kind == "float" else 0.0
+
+
+def summed_terms(op: Operation) -> int:
+    """How many terms each element of a primitive's result sums up; 1 for what sums nothing."""
+    if isinstance(op, ReduceOp):
+        return math.prod(static_shape(op.args[0].type)) // max(1, math.prod(static_shape(op.res.type)))
+    if isinstance(op, ContractOp):
+        *operands, out = parse_spec(op.spec.data)
+        sizes: dict[str, int] = {}
+        for letters, arg in zip(operands, op.args, strict=True):
+            sizes.update(zip(letters, static_shape(arg.type), strict=True))
+        return math.prod(size for letter, size in sizes.items() if letter not in out)
+    return 1
 
 
 def relative_error(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.errors import UserError
+from ..weights import weight_reader
 from .cases import Cases
 from .data import Counted, DataRun, Loader
 from .decode import decode
@@ -18,7 +19,6 @@ from .program import Instruction, Kernel, Program
 from .reach import error_of
 from .result import Array, KernelResult, MachineResult, MemoryResult
 from .time import KernelSimulation, KernelTime
-from .weights import weights_in
 
 __all__ = [
     "Array", "Interleaving", "KernelResult", "MachineError", "MachineOptions", "MachineResult", "MemoryResult",
@@ -43,7 +43,7 @@ def run(
         machine.check_order()
     times = machine.times()
     data = DataRun(machine.program, machine.cases, options)
-    data.fill(inputs, loader or weights_in(options.weights_dir))
+    data.fill(inputs, loader or weight_reader(lambda file: options.weights_dir / file))
     counted = [data.launch(launch) for launch in machine.program.launches]
     return machine.result(times, counted, data.outputs())
 

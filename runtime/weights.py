@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 
-from ...dialects.errors import UserError
+from ..dialects.errors import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
+WeightReader: TypeAlias = Callable[[str, str], Array]
 
 # The format's names of the element types; NumPy has no bfloat16 of its own to read it as.
 _STORED: dict[str, np.dtype[Any]] = {
@@ -29,16 +31,19 @@ _STORED: dict[str, np.dtype[Any]] = {
 _read = cast("Callable[[bytes], list[tuple[str, dict[str, object]]]]", _deserialize)
 
 
-def weights_in(folder: Path) -> Callable[[str, str], Array]:
-    """A reader of weights, (file, key) → array, from safetensors files in a folder; a file is read once.
+def weight_reader(resolve: Callable[[str], Path]) -> WeightReader:
+    """A reader of weights, (file, key) → array, from safetensors files, each read once.
 
-    The reader raises UserError for a missing or broken file and an unknown key.
+    `resolve` gives the path of a file that a program names. The reader raises UserError for a missing or broken file
+    and for an unknown key.
     """
 
     @cache
     def content(file: str) -> dict[str, Array]:
-        path = folder / file
+        path = resolve(file)
         try:
+            if path.exists() and not path.is_file():
+                raise UserError(f"the weights '{path}' are not a regular file")
             entries = _read(path.read_bytes())
         except OSError as error:
             raise UserError(f"cannot read the weights '{path}': {error.strerror or error}") from None
@@ -55,7 +60,9 @@ def weights_in(folder: Path) -> Callable[[str, str], Array]:
     def load(file: str, key: str) -> Array:
         stored = content(file)
         if key not in stored:
-            raise UserError(f"'{folder / file}' has no weight '{key}' (it has {', '.join(stored)})")
+            close = difflib.get_close_matches(key, stored, n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else f" (it has {', '.join(stored)})"
+            raise UserError(f"'{resolve(file)}' has no weight '{key}'{hint}")
         return stored[key]
 
     return load
