@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, TensorType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, opt_prop_def, var_operand_def, var_result_def
 from xdsl.utils.exceptions import VerifyException
@@ -29,11 +29,15 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 class TileOp(IRDLOperation):
-    """Common shape of the compute ops: one operand list, at most one result, optional destination."""
+    """Common shape of the compute ops: one operand list, at most one result, optional destination.
+
+    `slots`: how many iterations' results exist at a time (multi-buffering, from `place` to `bufferize`).
+    """
 
     args = var_operand_def()
     res = var_result_def()
     into = opt_prop_def(UnitAttr)
+    slots = opt_prop_def(IntegerAttr)
 
     @property
     def inputs(self) -> tuple[SSAValue, ...]:

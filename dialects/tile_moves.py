@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr
+from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -24,7 +24,6 @@ class LoadOp(TileOp):
     valid = prop_def(AffineMapAttr)
     inside = opt_prop_def(AffineMapAttr)
     fill = opt_prop_def(Attribute)
-    slots = opt_prop_def(IntegerAttr)
 
     def verify_tiles(self) -> None:
         self.expect_tiles(1)
@@ -51,7 +50,6 @@ class StoreOp(TileOp):
     name = "tile.store"
     map = prop_def(AffineMapAttr)
     valid = prop_def(AffineMapAttr)
-    slots = opt_prop_def(IntegerAttr)
 
     @property
     def destination(self) -> SSAValue:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import BlockArgument
 from xdsl.irdl.dominance import DominanceInfo
@@ -24,8 +24,20 @@ def verify_module(module: ModuleOp) -> None:
     Every use is checked first, then every operation, innermost first. Takes time linear in the module (a region with
     branches: quadratic in its blocks).
     """
+    _check_symbols(module)
     _check_uses(module, set())
     _verify(module)
+
+
+def _check_symbols(module: ModuleOp) -> None:
+    """Each name of the module's functions and kernels is given once."""
+    seen: dict[str, Operation] = {}
+    for op in module.ops:
+        name = op.properties.get("sym_name")
+        if isinstance(name, StringAttr):
+            first = seen.setdefault(name.data, op)
+            if first is not op:
+                raise UserError(f"'@{name.data}' is defined twice", op.location, [("first here", first.location)])
 
 
 def _verify(op: Operation) -> None:

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IntAttr,
     IntegerAttr,
+    IntegerType,
     LocationAttr,
     StringAttr,
     SymbolRefAttr,
@@ -42,7 +43,7 @@ from ..dialects.hardware_types import ViewType
 from ..dialects.shape_text import check_limits
 from ..dialects.tile_types import BufferType, TileType
 from .diagnostics import SourceError, did_you_mean, verify_message
-from .literals import BadLiteral, has_bits, number, string, unescape, with_bits, without_bits
+from .literals import BadLiteral, check_integers, has_bits, number, string, unescape, with_bits, without_bits
 from .syntax import Array, Dict, Typed, Value
 from .syntax_errors import diagnostic_at
 
@@ -54,6 +55,7 @@ _WORD = re.compile(r"(?<=x)[A-Za-z_]\w*|\b[A-Za-z_]\w*")
 _ELEMENT_TYPES = ("f32", "f16", "bf16", "f64", "i64", "i32", "i8", "ui8", "i1", "index", "tensor")
 _LONG_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])(\d{12,})')
 """A number of many digits, outside of strings."""
+_BY_ZERO = re.compile(r"\b(?:floordiv|ceildiv|mod)\s+0\b")
 MAX_NUMBER = 1 << 40
 """Largest number inside a type, a map or a layout."""
 
@@ -126,6 +128,9 @@ class AttributeReader:
             digits = match[1]
             if digits and (len(digits) > 19 or int(digits) > MAX_NUMBER):
                 raise self.error("this number is too large: at most 2^40", token, "", match.start(1), len(digits))
+        if "affine_map" in token.value:
+            for match in _BY_ZERO.finditer(token.value):
+                raise self.error("division by zero", token, "", match.start(), len(match.group()))
 
     def _integers(self, text: str) -> Attribute | None:
         match = _INTEGERS.fullmatch(text)
@@ -144,6 +149,8 @@ class AttributeReader:
                 parser.raise_error("unexpected text after this")
         except ParseError as error:
             raise self._unreadable(token, text, error) from None
+        except OverflowError:
+            raise self.error("a number here does not fit its type", token) from None
         except Exception as error:
             # Attribute parsers and verifiers raise whatever fits them; for the reader of the text it is bad input.
             raise self.error(f"invalid attribute: {verify_message(error)}", token) from None
@@ -245,6 +252,8 @@ class AttributeReader:
 
     def _dense(self, literal: Token, text: str, type_: Attribute) -> Attribute:
         element = cast(TensorType[Attribute], type_).element_type if isinstance(type_, TensorType) else None
+        if isinstance(element, IntegerType):
+            self._checked(literal, lambda: check_integers(literal.value, cast("IntegerType", element)))
         if not isinstance(element, AnyFloat) or not has_bits(literal.value):
             return self._parse(literal, text)
         plain = self._parse(literal, f"{without_bits(literal.value)} : {text.rpartition(' : ')[2]}")
@@ -327,7 +336,8 @@ class AttributeReader:
         if name.value in self._aliases:
             raise self.error(f"alias '{name}' is already defined", name)
         used = [alias for token in _tokens(value) for alias in _ALIAS_NAME.findall(token)]
-        size = self._alias_sizes[name.value] = 1 + sum(self._alias_sizes.get(alias, 0) for alias in used)
+        size = 1 + sum(self._alias_sizes.get(alias, 0) for alias in used)
+        self._alias_sizes[name.value] = min(size, _MAX_ALIAS_SIZE)
         if size > _MAX_ALIAS_SIZE:
             raise self.error(f"alias '{name}' stands for more than {_MAX_ALIAS_SIZE} others", name)
         self._aliases[name.value] = self.value(value)

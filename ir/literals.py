@@ -23,6 +23,7 @@ from .diagnostics import verify_message
 
 _BITS = re.compile(r"0[xX][0-9A-Fa-f]+")
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?|true|false")
+_INTEGER = re.compile(r"(?<![\w.])-?[0-9]+(?![\w.])")
 _ESCAPES = 'write \\n, \\t, \\\\, \\" or \\0A'
 
 
@@ -72,6 +73,16 @@ def unescape(text: str) -> str:
 
 def _contents(text: str) -> bytes:
     return StringLiteral(0, len(text), Input(text, "")).bytes_contents
+
+
+def check_integers(literal: str, type_: IntegerType) -> IntegerType:
+    """Raises BadLiteral at the first integer of a `dense<…>` that does not fit the type."""
+    low, high = type_.value_range()
+    for match in _INTEGER.finditer("" if '"' in literal else literal):
+        digits = match.group()
+        if len(digits) > 20 or not low <= int(digits) < high:
+            raise BadLiteral(f"{digits[:24]} does not fit {type_}", match.start(), len(digits))
+    return type_
 
 
 def has_bits(literal: str) -> bool:

@@ -15,7 +15,6 @@ from ..dialects.target import Target
 from ..dialects.tile_types import BufferType, TileType
 from .bufferize_layout import buffer_type, may_be_cut, slice_type, tensor_buffer
 from .bufferize_uses import Uses
-from .place import SLOTS
 from .place_routes import vector_memory
 
 
@@ -98,7 +97,7 @@ class KernelBufferizer:
                 case tile.EmptyOp():
                     self.empty(op)
                 case tile.StoreOp():
-                    properties = {name: value for name, value in op.properties.items() if name != SLOTS}
+                    properties = {name: value for name, value in op.properties.items() if name != "slots"}
                     self.add(tile.StoreOp.create(operands=self.mapped(op.args), properties=properties), op)
                 case tile.TileOp():
                     self.compute(op)
@@ -227,7 +226,7 @@ class KernelBufferizer:
         tiles = op.tiles
         if isinstance(op, tile.ContractOp) and op.accumulate is not None:
             tiles = tiles[:2]
-        properties = {n: value for n, value in op.properties.items() if n != SLOTS}
+        properties = {n: value for n, value in op.properties.items() if n != "slots"}
         made = type(op).create(
             operands=[*self.mapped(tiles), *self.mapped(op.counters), held],
             properties={**properties, "into": UnitAttr()},
@@ -350,8 +349,7 @@ class KernelBufferizer:
         return buffer_type(self.target, value)
 
     def slots(self, op: tile.TileOp) -> int:
-        attr = op.slots if isinstance(op, tile.LoadOp) else op.attributes.get(SLOTS)
-        return cast("IntegerAttr[Any]", attr).value.data if attr is not None else 1
+        return op.slots.value.data if op.slots is not None else 1
 
 
 def is_all_of(op: tile.InsertOp) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -17,9 +18,6 @@ from ..dialects.tile_types import TileType
 from .place_aligned import load_unaligned_parts
 from .place_homes import Homes, tile_values
 from .place_routes import check_support, first_stop, matrix_memories, need, needed_route, root_of, route, vector_memory
-
-SLOTS = "slots"
-"""Attribute of an op that makes a tile: slots of its buffer."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,8 @@ class _Placer:
     def __init__(self, kernel: tile.KernelOp, target: Target) -> None:
         self.kernel = kernel
         self.target = target
-        self.move_slots = kernel.schedule.data.get("move_slots") if kernel.schedule is not None else None
+        slots = kernel.schedule.data.get("move_slots") if kernel.schedule is not None else None
+        self.move_slots = cast("IntegerAttr[Any]", slots) if isinstance(slots, IntegerAttr) else None
 
     def run(self) -> None:
         if not any(True for _ in tile_values(self.kernel)):
@@ -166,7 +165,7 @@ class _Placer:
             made.location = value.location
         matrix = self.target.matrix_engine
         if self.move_slots is not None and matrix is not None and memory in (matrix[1].lhs, matrix[1].rhs):
-            made.attributes[SLOTS] = self.move_slots
+            made.slots = self.move_slots
         Rewriter.insert_op(made, point)
         return made.res[0]
 
@@ -205,7 +204,7 @@ class _Placer:
         op.operands[0] = value
         staged = root_of(value).owner
         if op.slots is not None and isinstance(staged, tile.MoveOp | tile.MapOp | tile.ReduceOp):
-            staged.attributes[SLOTS] = op.slots
+            staged.slots = op.slots
 
     def cast(self, value: SSAValue, kind: Attribute, op: Operation) -> SSAValue:
         made = tile.MapOp.create(

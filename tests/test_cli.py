@@ -114,7 +114,7 @@ def test_dims_and_targets() -> None:
     file = FOLDER / "attention_any.mlir"
     done = tilewright("run", file, "--dim", "seq=24", "--random", "0", "--target", "unified{cores=1}", "--json", "-")
     figures = json.loads(done.out)
-    assert figures["target"] == "unified" and figures["outputs"][0]["shape"] == [2, 24, 64]
+    assert figures["target"] == "unified{cores=1}" and figures["outputs"][0]["shape"] == [2, 24, 64]
 
 
 def test_listings() -> None:

@@ -61,3 +61,27 @@ def test_links_and_named_files_exist(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), target
     for name in re.findall(r"`((?:dialects|lowering|runtime|ir|tests|docs|benchmarks|examples)/[\w./]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("number", range(len(blocks("docs/language.md", "mlir"))))
+def test_the_programs_of_the_language_page_run(number: int, tmp_path: Path) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text(blocks("docs/language.md", "mlir")[number])
+    dims = ["--dim", "seq=50"] if "?" in program.read_text() else []
+    done = tilewright("run", program, "--random", "0", "--target", "unified", *dims)
+    assert done.code == 0, done.err
+    assert "warning" not in done.err
+
+
+def test_the_levels_of_the_language_page_are_what_is_printed(tmp_path: Path) -> None:
+    """Each excerpt's lines, up to what they leave out, come in this order."""
+    program = tmp_path / "program.mlir"
+    program.write_text(blocks("docs/language.md", "mlir")[-1])
+    excerpts = blocks("docs/language.md", "text")
+    for level, excerpt in zip(("graph", "tile", "hardware"), excerpts, strict=True):
+        printed = tilewright("compile", program, "--to", level, "--target", "unified", "--objective", "traffic").out
+        position = 0
+        for part in (part.strip() for line in excerpt.splitlines() for part in line.split("…")):
+            found = printed.find(part, position)
+            assert found >= 0, f"{level}: {part}"
+            position = found + len(part)

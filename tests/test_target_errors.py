@@ -41,7 +41,7 @@ ROWS = [
     ("[memory.scratchpad]\nlayout = 'fractal'", 3, 1, "a fractal layout needs fractal_rows"),
     ("[memory.scratchpad]\noffchip = true", 3, 1, "exactly one memory must be off chip"),
     ("[memory.gm]\nscope = 'core'", 3, 1, "an off-chip memory has scope 'chip'"),
-    ("[memory.gm]\ncore_rate = -1", 3, 1, "expected greater than 0, found -1"),
+    ("[memory.gm]\ncore_rate = -1", 3, 1, "expected greater than or equal to 0.000001, found -1"),
     ("[memory.gm]\ncore_rate = inf", 3, 1, "expected a finite number"),
     ("[memory.new]\nbytes = 64", 2, 2, "missing key 'align' in [memory.new]"),
     ("[memory.new]\nbytes = 64\nalign = 32", 2, 2, "nothing moves data from gm into memory 'new'"),

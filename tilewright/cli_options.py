@@ -82,7 +82,7 @@ def program_options(command: F) -> F:
             click.option(
                 "--target",
                 metavar="TARGET",
-                help="Name or TOML file of a target, with overrides: 'unified{cores=2}'. "
+                help="Name or TOML file of a target, with overrides: 'unified{memory.scratchpad.bytes=192KiB}'. "
                 "Default: the one recorded in FILE, else davinci.",
             ),
             click.option(
