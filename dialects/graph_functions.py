@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from .errors import UserError
+
+OUTPUTS = "tilewright.outputs"
+"""Attribute of a function after `bufferize`: how many of its last arguments are outputs."""
+
+
+def output_arguments(function: FuncOp) -> int:
+    """How many of a function's last arguments are outputs; 0 before `bufferize`. Raises UserError for another."""
+    attr = function.attributes.get(OUTPUTS)
+    if attr is None:
+        return 0
+    count: int = attr.value.data if isinstance(attr, IntegerAttr) else -1  # pyright: ignore[reportUnknownMemberType]
+    arguments = len(function.function_type.inputs)
+    if not 0 <= count <= arguments:
+        raise UserError(f"{OUTPUTS} of @{function.sym_name.data} is not a number up to {arguments}", function.location)
+    return count
 
 
 def entry_function(module: ModuleOp) -> FuncOp:

@@ -80,7 +80,12 @@ def target_of(op: Operation) -> Target:
             spec = root.attributes[TARGET_ATTRIBUTE]
             if not isinstance(spec, StringAttr):
                 raise UserError(f"the attribute {TARGET_ATTRIBUTE} is not a string", root.location)
-            return load_target(spec.data)
+            try:
+                return load_target(spec.data)
+            except TargetError as error:
+                if error.file in (None, "<target>"):  # it is this attribute that is wrong
+                    raise UserError(f"{TARGET_ATTRIBUTE}: {error.message}", root.location) from None
+                raise
         root = root.parent_op()
     raise UserError(f"the module names no target (attribute {TARGET_ATTRIBUTE})", op.location)
 

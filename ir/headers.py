@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
-from .attributes import AttributeReader
+from .attributes import MAX_NUMBER, AttributeReader
 from .op_info import OpInfo
 from .parts import Argument, Parts
 from .scope import Scope
@@ -138,7 +138,10 @@ def _loop(node: LoopNode, info: OpInfo, reader: AttributeReader, scope: Scope) -
 
 def _bound(bound: Bound, reader: AttributeReader, scope: Scope) -> tuple[AffineMapAttr, list[SSAValue] | None]:
     if bound.map.type == "INT":
-        return AffineMapAttr.constant_map(int(bound.map.value, 0)), []
+        value = int(bound.map.value, 0) if len(bound.map) <= 15 else MAX_NUMBER + 1
+        if abs(value) > MAX_NUMBER:
+            raise reader.error("this number is too large: at most 2^40", bound.map)
+        return AffineMapAttr.constant_map(value), []
     attribute = reader.named(bound.map)
     if not isinstance(attribute, AffineMapAttr):
         raise reader.error("a loop bound is an integer or an affine map of counters", bound.map)

@@ -9,14 +9,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile
 from ..dialects.errors import UserError
+from ..dialects.graph_functions import OUTPUTS
 from ..dialects.graph_primitives import ConstantOp, WeightOp
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
 from .bufferize_copy import copied
 from .bufferize_layout import tensor_buffer
-
-OUTPUTS = "tilewright.outputs"
-"""Attribute of a function in buffer form: how many trailing arguments are outputs."""
 
 
 def is_program(function: FuncOp) -> bool:

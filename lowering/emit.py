@@ -15,10 +15,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import hardware, tile
 from ..dialects.attributes import int_values
 from ..dialects.errors import UserError
+from ..dialects.graph_functions import OUTPUTS, output_arguments
 from ..dialects.graph_primitives import ConstantOp, WeightOp
 from ..dialects.target import target_of
 from ..dialects.tile_types import BufferType
-from .bufferize_func import OUTPUTS
 from .emit_kernel import KernelEmitter
 from .plan import ARGUMENTS, OFFSET
 from .plan_validate import validate_plan
@@ -65,9 +65,7 @@ def emit_program(function: FuncOp) -> hardware.ProgramOp:
     for name, attribute in function.attributes.items():
         if name not in (ARGUMENTS, OUTPUTS):
             program.attributes[name] = attribute
-    outputs_attr = function.attributes[OUTPUTS]
-    assert isinstance(outputs_attr, IntegerAttr)
-    inputs = len(source.args) - outputs_attr.value.data
+    inputs = len(source.args) - output_arguments(function)
     values: dict[SSAValue, SSAValue] = {}
 
     def buffer(kind: Attribute, offset: int, role: str, at: Operation, **properties: Attribute) -> SSAValue:

@@ -47,33 +47,39 @@ class KernelEmitter(Emitter):
 
     def ops(self, block: Block) -> None:
         for op in block.ops:
-            match op:
-                case tile.ForOp():
-                    self.loop(op)
-                case tile.AllocOp():
-                    self.alloc(op)
-                case tile.SliceOp():
-                    self.slice(op)
-                case tile.LoadOp():
-                    emit_moves.load(self, op)
-                case tile.StoreOp():
-                    emit_moves.store(self, op)
-                case tile.MoveOp():
-                    emit_moves.move(self, op)
-                case tile.ContractOp():
-                    emit_compute.contract(self, op)
-                case tile.MapOp():
-                    emit_compute.map_(self, op)
-                case tile.ReduceOp():
-                    emit_compute.reduce(self, op)
-                case tile.FillOp():
-                    emit_compute.fill(self, op)
-                case tile.IotaOp():
-                    emit_compute.iota(self, op)
-                case tile.YieldOp():
-                    pass
-                case _:
-                    raise UserError(f"'{op.name}' is not in buffer form: run bufferize first", op.location)
+            try:
+                self.op(op)
+            except UserError as error:  # layouts and costs know no places
+                raise UserError(error.message, error.location or op.location, error.notes) from None
+
+    def op(self, op: Operation) -> None:
+        match op:
+            case tile.ForOp():
+                self.loop(op)
+            case tile.AllocOp():
+                self.alloc(op)
+            case tile.SliceOp():
+                self.slice(op)
+            case tile.LoadOp():
+                emit_moves.load(self, op)
+            case tile.StoreOp():
+                emit_moves.store(self, op)
+            case tile.MoveOp():
+                emit_moves.move(self, op)
+            case tile.ContractOp():
+                emit_compute.contract(self, op)
+            case tile.MapOp():
+                emit_compute.map_(self, op)
+            case tile.ReduceOp():
+                emit_compute.reduce(self, op)
+            case tile.FillOp():
+                emit_compute.fill(self, op)
+            case tile.IotaOp():
+                emit_compute.iota(self, op)
+            case tile.YieldOp():
+                pass
+            case _:
+                raise UserError(f"'{op.name}' is not in buffer form: run bufferize first", op.location)
 
     def loop(self, op: tile.ForOp) -> None:
         if op.inits:

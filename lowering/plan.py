@@ -14,10 +14,10 @@ from xdsl.passes import ModulePass
 from ..dialects import tile
 from ..dialects.dtypes import type_name
 from ..dialects.errors import UserError
+from ..dialects.graph_functions import OUTPUTS
 from ..dialects.graph_primitives import ConstantOp, WeightOp
 from ..dialects.target import Memory, Target, target_of
 from ..dialects.tile_types import BufferType
-from .bufferize_func import OUTPUTS
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import Interval, Placement, live_bytes, pins_clash, place_greedily

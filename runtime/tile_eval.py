@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -20,6 +20,7 @@ from ..dialects import tile
 from ..dialects.affine_eval import evaluate
 from ..dialects.dtypes import element
 from ..dialects.errors import UserError
+from ..dialects.graph_functions import output_arguments
 from ..dialects.graph_primitives import ConstantOp, WeightOp
 from . import reference_primitives as primitives
 from .reference import entry_function
@@ -30,9 +31,6 @@ from .tile_values import Held, Region, Storage, clamp, open_mesh
 
 Array: TypeAlias = npt.NDArray[Any]
 Environment: TypeAlias = dict[SSAValue, Held | int]
-
-OUTPUTS = "tilewright.outputs"
-"""Attribute of a function in buffer form: how many of its trailing arguments are outputs."""
 
 
 def evaluate_tile(
@@ -61,8 +59,7 @@ class _Evaluation:
     # --- the function ---------------------------------------------------------------------------------------------
 
     def run(self, func: FuncOp, inputs: Sequence[Array]) -> list[Array]:
-        trailing = func.attributes.get(OUTPUTS)
-        count = cast("IntegerAttr[Any]", trailing).value.data if trailing is not None else 0
+        count = output_arguments(func)
         args = list(func.body.block.args)
         taken, given = args[: len(args) - count], args[len(args) - count :]
         if len(inputs) != len(taken):

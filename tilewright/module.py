@@ -12,13 +12,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.dialects.dtypes import ElementType, element
-from tilewright.dialects.graph_functions import entry_function
+from tilewright.dialects.graph_functions import OUTPUTS, entry_function, output_arguments
 from tilewright.dialects.graph_types import shape_of
 from tilewright.dialects.hardware import BufferOp, ProgramOp
 from tilewright.dialects.tile_types import BufferType
 from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import SourceMap, load_module, print_module
-from tilewright.runtime.tile_eval import OUTPUTS
 
 from .errors import diagnosed, plain_error
 
@@ -92,9 +91,8 @@ def _specs(module: ModuleOp) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, 
         return _buffers(program, "input"), _buffers(program, "output")
     function = entry_function(module)
     args = list(function.args)
-    trailing = function.attributes.get(OUTPUTS)
-    if trailing is not None:
-        count = int(trailing.value.data)  # pyright: ignore
+    if OUTPUTS in function.attributes:
+        count = output_arguments(function)
         return _named(args[: len(args) - count], "arg"), _named(args[len(args) - count :], "out")
     return _named(args, "arg"), _named(_returned(function), "out")
 
