@@ -58,6 +58,48 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("bad.mlir:3:", "f16", "i32"),
     ),
     "unknown dtype": (SMALL.replace("f16", "f17"), ("bad.mlir:1:", "f17")),
+    "misspelt attribute": (
+        SMALL.replace("exp %s", "softmax %s {axs = 1}"),
+        ("bad.mlir:3:26: error: 'graph.softmax' has no attribute 'axs'", "did you mean 'axis'?"),
+    ),
+    "attribute of another kind": (
+        SMALL.replace("exp %s", "reduce_max %s {axes = 1, keepdims}"),
+        ("bad.mlir:3:29: error: 'axes' is a list of integers, as in axes = [0, 1]; got 1",),
+    ),
+    "flag with a value": (
+        SMALL.replace("exp %s", "reduce_max %s {keepdims = true}"),
+        ("bad.mlir:3:29: error: 'keepdims' is just its name, as in {keepdims}",),
+    ),
+    "huge extent": (
+        SMALL.replace("8x16", "99999999999999999999x16"),
+        ("bad.mlir:1:28: error: this number is too large",),
+    ),
+    "huge shape": (SMALL.replace("8x16", "1000000x10000000"), ("bad.mlir:1:", "at most 2^40 elements")),
+    "high rank": (SMALL.replace("8x16", "1x" * 30 + "16"), ("bad.mlir:1:", "at most 24 dimensions")),
+    "number beyond its type": (
+        SMALL.replace("add %x, %y", "constant dense<1.0e30>"),
+        ("bad.mlir:2:23: error: a number here does not fit its type",),
+    ),
+    "integer beyond its type": (
+        SMALL.replace("%s = graph.add %x, %y : tensor<8x16xf16>", "%c = graph.constant dense<300> : tensor<4xi8>"),
+        ("bad.mlir:2:29: error: 300 does not fit i8",),
+    ),
+    "division by zero": (
+        SMALL.replace("add %x, %y", "view %x {maps = [affine_map<(d0, d1) -> (d0 mod 0, d1)>]}"),
+        ("bad.mlir:2:", "division by zero"),
+    ),
+    "aliases that explode": (
+        "#a0 = [1, 2]\n" + "".join(f"#a{n + 1} = [#a{n}, #a{n}]\n" for n in range(40)) + SMALL,
+        ("bad.mlir:17:1: error: alias '#a16' stands for more than",),
+    ),
+    "two functions of one name": (
+        SMALL + SMALL,
+        ("bad.mlir:6:1: error: '@main' is defined twice", "bad.mlir:1:1: note:"),
+    ),
+    "no body": (
+        "func.func @main(tensor<8xf16>) -> tensor<8xf16>\n",
+        ("bad.mlir:1:1: error: @main has no body",),
+    ),
     "empty": ("", ()),
     "no function": ("module {\n}\n", ("public function",)),
 }
@@ -87,8 +129,25 @@ def test_unbound_dimension_says_how_to_bind_it() -> None:
     assert tilewright("compile", "dyn.mlir", "--dim", "seq=4", "--to", "graph").code == 0
 
 
+def test_all_unbound_dimensions_are_named() -> None:
+    Path("dyn.mlir").write_text(
+        'func.func @main(%x: tensor<?x?xf16, #graph.dims<["m", "n"]>>) -> tensor<?x?xf16, #graph.dims<["m", "n"]>> {\n'
+        '  %y = graph.exp %x\n  return %y : tensor<?x?xf16, #graph.dims<["m", "n"]>>\n}\n'
+    )
+    check(tilewright("compile", "dyn.mlir"), 1, "'m' of 'x', 'n' of 'x'", "--dim m=512 --dim n=512")
+    check(tilewright("compile", "dyn.mlir", "--dim", "m=3", "--dim", "m=4"), 2, "'m' is given twice")
+    check(tilewright("compile", "dyn.mlir", "--dim", f"m={10**30}"), 2, "too large")
+    check(tilewright("compile", "dyn.mlir", "--dim", f"m={2**21}", "--dim", f"n={2**21}"), 1, "at most 2^40 elements")
+
+
 def test_missing_file_suggests_a_near_one() -> None:
     check(tilewright("compile", "smal.mlir"), 1, "no file 'smal.mlir'", "did you mean 'small.mlir'?")
+
+
+def test_devices_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.ir.source.LARGEST_FILE", 1 << 16)
+    check(tilewright("compile", "/dev/zero"), 1, "'/dev/zero' is larger than")
+    check(tilewright("compile", "small.mlir", "--target", "/dev/zero"), 1, "larger than")
 
 
 def test_directory() -> None:
@@ -150,7 +209,8 @@ class TestInputs:
 
     def test_wrong_dtype(self) -> None:
         self.save("a.npy", np.zeros((8, 16), np.float32))
-        check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=a.npy"), 1, "float32", "f16")
+        done = tilewright("run", "small.mlir", "--random", "0", "--input", "x=a.npy")
+        check(done, 1, "float32", "f16", "x.astype('float16')")
 
     def test_not_an_array(self) -> None:
         Path("a.npy").write_text("not an array")
@@ -158,6 +218,13 @@ class TestInputs:
         np.save("b.npy", np.array([{}], dtype=object), allow_pickle=True)
         check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=b.npy"), 1, "b.npy", "not a .npy file")
         check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=none.npy"), 1, "no file 'none.npy'")
+        np.savez("c.npz", np.zeros(3))
+        Path("c.npz").rename("c.npy")
+        check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=c.npy"), 1, "archive of arrays")
+        Path("d.npy").write_bytes(b"PK\x03\x04 broken archive")
+        check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=d.npy"), 1, "d.npy", "not a .npy file")
+        Path("e.npy").write_bytes(b"\x93NUMPY\x01\x00\x16\x00{'descr': ('<f2', (((  \n")
+        check(tilewright("run", "small.mlir", "--random", "0", "--input", "x=e.npy"), 1, "e.npy", "not a .npy file")
 
     def test_usage(self) -> None:
         check(tilewright("run", "small.mlir", "--input", "x"), 2, "NAME=FILE")
@@ -170,6 +237,47 @@ class TestInputs:
         done = tilewright("run", "small.mlir", "--random", "0", "--expect", "o=y.npy")
         check(done, 4, "'o' differs from 'y.npy'", "tolerance")
         check(tilewright("run", "small.mlir", "--random", "0", "--expect", "p=y.npy"), 1, "no output 'p'")
+
+
+def test_a_reference_of_another_precision_is_compared_with() -> None:
+    assert tilewright("run", "small.mlir", "--random", "0", "--save", "o=o.npy").code == 0
+    np.save("o64.npy", np.load("o.npy").astype(np.float64))
+    assert tilewright("run", "small.mlir", "--random", "0", "--expect", "o=o64.npy").code == 0
+    np.save("o64.npy", np.load("o.npy").astype(np.float64) * 1.02)
+    check(tilewright("run", "small.mlir", "--random", "0", "--expect", "o=o64.npy"), 4, "'o' differs")
+    np.save("o64.npy", np.zeros((8, 15)))
+    check(tilewright("run", "small.mlir", "--random", "0", "--expect", "o=o64.npy"), 1, "[8, 15]")
+
+
+def test_results_that_rounding_does_not_explain_are_pointed_out() -> None:
+    np.save("x.npy", np.full((8, 16), 30000, np.float16))
+    done = tilewright("run", "small.mlir", "--random", "0", "--input", "x=x.npy", "--json", "-")
+    assert done.code == 0 and "warning: output 'o' is inf from float64" not in done.err
+    np.save("x.npy", np.full((8, 16), 11, np.float16))  # exp overflows f16, not float64
+    done = tilewright("run", "small.mlir", "--input", "x=x.npy", "--random", "0", "--json", "-")
+    assert done.code == 0 and "warning: output 'o' is" in done.err
+    import json
+
+    error = json.loads(done.out, parse_constant=lambda name: pytest.fail(name))["outputs"][0]["max_rel_err"]
+    assert error > 1e300
+
+
+def test_a_dump_for_another_target() -> None:
+    for level in ("tile", "hardware"):
+        assert tilewright("compile", "small.mlir", "--to", level, "-o", "dump.mlir").code == 0
+        done = tilewright("run", "dump.mlir", "--target", "unified", "--random", "0")
+        check(done, 1, "dump.mlir:", "target 'unified' has no memory 'ub'", "lowered for another target")
+
+
+def test_a_recorded_target_that_is_unknown() -> None:
+    Path("m.mlir").write_text('module attributes {tilewright.target = "relu"} {\n' + SMALL + "}\n")
+    check(tilewright("compile", "m.mlir"), 1, "m.mlir:1:1:", "unknown target 'relu'")
+
+
+def test_stops_that_are_passed_already() -> None:
+    assert tilewright("compile", "small.mlir", "--to", "tile", "-o", "tile.mlir").code == 0
+    check(tilewright("compile", "tile.mlir", "--to", "graph"), 1, "past 'graph'")
+    check(tilewright("compile", "small.mlir", "-p", "schedule"), 1, "small.mlir:2:", "in no group: run fuse first")
 
 
 def test_tensor_that_cannot_fit() -> None:
@@ -186,6 +294,8 @@ def test_tile_that_cannot_fit() -> None:
 def test_unknown_target() -> None:
     check(tilewright("compile", "small.mlir", "--target", "davinchi"), 1, "davinchi", "davinci")
     check(tilewright("compile", "small.mlir", "--target", "none.toml"), 1, "none.toml")
+    Path("mine.toml").write_text('base = "davinci"\n')
+    check(tilewright("compile", "small.mlir", "--target", "mine"), 1, "did you mean the file mine.toml?")
     check(tilewright("compile", "small.mlir", "--target", "davinci{memory.l9.bytes=5}"), 1, "l9")
 
 
