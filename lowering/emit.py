@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -66,34 +65,24 @@ def emit_program(function: FuncOp) -> hardware.ProgramOp:
         if name not in (ARGUMENTS, OUTPUTS):
             program.attributes[name] = attribute
     inputs = len(source.args) - output_arguments(function)
-    values: dict[SSAValue, SSAValue] = {}
-
-    def buffer(kind: Attribute, offset: int, role: str, at: Operation, **properties: Attribute) -> SSAValue:
-        assert isinstance(kind, BufferType)
-        made = hardware.BufferOp.create(
-            result_types=[kind],
-            properties={"offset": IntegerAttr(offset, i64), "role": StringAttr(role), **properties},
-        )
-        made.location = at.location
-        body.add_op(made)
-        return made.res
-
+    build = _ProgramBuilder(body)
+    values = build.values
     for number, (arg, offset) in enumerate(zip(source.args, int_values(function.attributes[ARGUMENTS]), strict=True)):
         role, index = ("input", number) if number < inputs else ("output", number - inputs)
         properties: dict[str, Attribute] = {"index": IntegerAttr(index, i64)}
         if arg.name_hint:
             properties["label"] = StringAttr(arg.name_hint)
-        values[arg] = buffer(arg.type, offset, role, function, **properties)
+        values[arg] = build.buffer(arg.type, offset, role, function, **properties)
         values[arg].name_hint = arg.name_hint
     for op in source.ops:
         match op:
             case tile.AllocOp():
                 if op.offset is None:
                     raise UserError("this buffer has no offset: run plan first", op.location)
-                values[op.res[0]] = buffer(op.res[0].type, op.offset.value.data, "workspace", op)
+                values[op.res[0]] = build.buffer(op.res[0].type, op.offset.value.data, "workspace", op)
                 values[op.res[0]].name_hint = op.res[0].name_hint
             case tile.AliasOp():
-                values[op.res[0]] = alias(op, values, body, buffer)
+                values[op.res[0]] = build.alias(op)
             case tile.LaunchOp():
                 launch = hardware.LaunchOp.create(
                     operands=[values[arg] for arg in op.args], properties={"callee": op.callee}
@@ -107,22 +96,37 @@ def emit_program(function: FuncOp) -> hardware.ProgramOp:
     return program
 
 
-def alias(op: tile.AliasOp, values: dict[SSAValue, SSAValue], body: Block, buffer: object) -> SSAValue:
-    """The same bytes with another shape; of a constant or weight, its buffer."""
-    assert callable(buffer)
-    owner = op.args[0].owner
-    if isinstance(owner, ConstantOp | WeightOp):
-        offset = owner.attributes.get(OFFSET)
-        if not isinstance(offset, IntegerAttr):
-            raise UserError("this constant has no planned address: run plan first", owner.location)
-        if isinstance(owner, ConstantOp):
-            made: object = buffer(op.res[0].type, offset.value.data, "constant", owner, value=owner.value)
-        else:
-            made = buffer(op.res[0].type, offset.value.data, "weight", owner, file=owner.file, key=owner.key)
-        result = cast(SSAValue, made)
-        result.name_hint = op.res[0].name_hint
-        return result
-    made_alias = hardware.AliasOp.create(operands=[values[op.args[0]]], result_types=[op.res[0].type])
-    made_alias.location = op.location
-    body.add_op(made_alias)
-    return made_alias.res
+class _ProgramBuilder:
+    """Buffers of a program; `values` maps those of the function to them."""
+
+    def __init__(self, body: Block) -> None:
+        self.body = body
+        self.values: dict[SSAValue, SSAValue] = {}
+
+    def buffer(self, kind: Attribute, offset: int, role: str, at: Operation, **properties: Attribute) -> SSAValue:
+        assert isinstance(kind, BufferType)
+        made = hardware.BufferOp.create(
+            result_types=[kind],
+            properties={"offset": IntegerAttr(offset, i64), "role": StringAttr(role), **properties},
+        )
+        made.location = at.location
+        self.body.add_op(made)
+        return made.res
+
+    def alias(self, op: tile.AliasOp) -> SSAValue:
+        """The same bytes with another shape; of a constant or weight, its buffer."""
+        owner, kind = op.args[0].owner, op.res[0].type
+        if isinstance(owner, ConstantOp | WeightOp):
+            offset = owner.attributes.get(OFFSET)
+            if not isinstance(offset, IntegerAttr):
+                raise UserError("this constant has no planned address: run plan first", owner.location)
+            if isinstance(owner, ConstantOp):
+                made = self.buffer(kind, offset.value.data, "constant", owner, value=owner.value)
+            else:
+                made = self.buffer(kind, offset.value.data, "weight", owner, file=owner.file, key=owner.key)
+            made.name_hint = op.res[0].name_hint
+            return made
+        found = hardware.AliasOp.create(operands=[self.values[op.args[0]]], result_types=[kind])
+        found.location = op.location
+        self.body.add_op(found)
+        return found.res

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from xdsl.context import Context
@@ -33,7 +33,6 @@ class Cluster:
     """Ops that become one kernel, in function order."""
 
     ops: list[Operation]
-    refusals: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,7 @@ class Partition:
         self.function, self.costs = function, costs
         self.place: dict[Operation, int] = {}
         self.cluster: dict[Operation, Cluster] = {}
+        self.refusals: dict[tuple[Operation, Operation], str] = {}  # why a producer's op and a consumer's stay apart
         for position, op in enumerate(function.body.block.ops):
             self.place[op] = position
             if not is_outside(op):
@@ -149,10 +149,14 @@ class Partition:
         try:
             together = self.costs.cost(self.block(union))
         except NotFusable as reason:
-            consumer.refusals.append(str(reason))
+            self.refusals[producer.ops[-1], consumer.ops[0]] = str(reason)
             return False
         first, second = self.cost(producer), self.cost(consumer)
-        if not self.costs.pays(together, (first[0] + second[0], first[1] + second[1])):
+        apart = (first[0] + second[0], first[1] + second[1])
+        if not self.costs.pays(together, apart):
+            unit = "cycles" if self.costs.objective == "time" else "bytes"
+            message = f"one kernel would take {together[0]} {unit} by estimate, two take {apart[0]}"
+            self.refusals[producer.ops[-1], consumer.ops[0]] = message
             return False
         self.unite(producer, consumer)
         return True
@@ -230,6 +234,15 @@ class Partition:
                 del self.cluster[op]
                 Rewriter.erase_op(op)
 
+    def reasons(self, cluster: Cluster) -> list[str]:
+        """Why a cluster is not one with those that it reads from."""
+        found = (
+            reason
+            for (producer, consumer), reason in self.refusals.items()
+            if self.cluster.get(consumer) is cluster and self.cluster.get(producer) is not cluster
+        )
+        return list(dict.fromkeys(found))
+
     def build(self) -> None:
         """Replaces clusters by `graph.fused` ops, in an order in which every value is made before it is used."""
         self.reunite()
@@ -248,10 +261,8 @@ class Partition:
                 raise UserError(f"no kernel for this op: {reason}", ops[0].location) from None
             fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
             fused.location = fuse_locations([op.location for op in ops])
-            if cluster.refusals:
-                fused.attributes["tilewright.refusals"] = ArrayAttr(
-                    [StringAttr(r) for r in dict.fromkeys(cluster.refusals)]
-                )
+            if reasons := self.reasons(cluster):
+                fused.attributes["tilewright.refusals"] = ArrayAttr([StringAttr(reason) for reason in reasons])
             Rewriter.insert_op(fused, InsertPoint.after(cluster.ops[-1]))
             for value, result in zip(outputs, fused.res, strict=True):
                 result.name_hint = value.name_hint

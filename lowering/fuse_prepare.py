@@ -44,7 +44,7 @@ def _copy_results(function: FuncOp) -> None:
         root = value
         while isinstance(root.owner, ViewOp) and is_reshape(root.owner):
             root = root.owner.args[0]
-        if isinstance(root, BlockArgument) or isinstance(root.owner, ConstantOp | WeightOp) or value in seen:
+        if isinstance(root, BlockArgument) or isinstance(root.owner, ConstantOp | WeightOp) or root in seen:
             rank = len(static_shape(value.type))
             maps: ArrayAttr[Attribute] = ArrayAttr([AffineMapAttr(AffineMap.identity(rank))])
             copy = ViewOp.create(operands=[value], result_types=[value.type], properties={"maps": maps})
@@ -52,8 +52,7 @@ def _copy_results(function: FuncOp) -> None:
             copy.attributes["tilewright.copy"] = StringAttr("result")
             Rewriter.insert_op(copy, InsertPoint.before(last))
             last.operands[number] = copy.res
-            seen.add(copy.res)
-        seen.add(value)
+        seen.add(root)
 
 
 def _fill_pieces(function: FuncOp) -> None:

@@ -77,6 +77,14 @@ def test_engines_without_a_way_between_them_get_kernels_of_their_own(example: Ex
         assert error is not None and error <= limit
 
 
+def test_a_kernel_says_why_it_is_not_one_with_its_producer() -> None:
+    example = next(e for e in EXAMPLES if "mlp" in e.file)
+    text = tilewright.compile(example.load(), target="ascend910b", to="fuse").ir()
+    assert text.count("has no way on chip from 'l0c' to 'ub'") == 2
+    assert text.count("has no way on chip from 'ub' to 'l0a'") == 1
+    assert "refusals" not in tilewright.compile(example.load(), target="davinci", to="fuse").ir()
+
+
 @pytest.mark.parametrize("target", ["davinci", "unified"])
 @pytest.mark.parametrize("file", ["softmax_rows.mlir", "residual_layernorm_gelu.mlir"])
 def test_each_objective_is_best_at_its_own(file: str, target: str) -> None:

@@ -1,7 +1,7 @@
-"""The figures of the spine in one run: off-chip bytes against the unfused program and against the compulsory bytes, and
+"""Off-chip bytes against the unfused program and against the compulsory bytes, and
 the time to read a file of 10,000 operations in generic form against xDSL's own parser.
 
-    python benchmarks/spine.py
+    python benchmarks/bytes.py
 
 One core, objective = traffic. Every program is executed on random inputs and its results are checked against float64,
 so that no figure comes from a program that is wrong. Exits with 1 if a figure misses its goal.
