@@ -57,6 +57,7 @@ class _Estimator:
         self.slots = dict(zip(nest.group.loads, nest.schedule.slots, strict=True))
         self.vector = target.vector_engine[0] if target.vector_engine else ""
         self.stalls = 0
+        self.streams: Counter[int] = Counter()  # slots → iterations of the load that is issued most often
 
     def run(self) -> Estimate:
         self.items(self.nest.items)
@@ -79,7 +80,9 @@ class _Estimator:
         bus = int(self.result.bytes / cost.port_rate(target))
         memory = target.offchip_memory
         latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
-        return max([chain, bus, *(busy[e] for e in stores)]) + latency
+        # With s slots, s loads are on their way while one is used: s iterations take at least one latency.
+        waits = [(count * memory.read_latency + chain) // slots for slots, count in self.streams.items()]
+        return max([chain, bus, *waits, *(busy[e] for e in stores)]) + latency
 
     def trips(self) -> int:
         return prod(self.nest.trips(axis) for axis in self.path)
@@ -117,8 +120,12 @@ class _Estimator:
             size = load_bytes(self.nest, item, tuple(self.path), self.target, move)
             self.result.read_bytes += size
             self.result.busy[move.engine] += int(size / self.target.move_rate(move))
-        if self.slots[node] == 1 and item.fixed:
-            self.stalls += prod(self.nest.trips(axis) for axis in self.path)
+        if item.fixed:
+            trips, slots = prod(self.nest.trips(axis) for axis in self.path), self.slots[node]
+            if slots == 1:
+                self.stalls += trips
+            else:
+                self.streams[slots] = max(self.streams[slots], trips)
 
     def store(self, output: Output) -> None:
         memory = self.footprint.store(output)
