@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-import tilewright
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import target_of
@@ -21,6 +20,8 @@ from tilewright.lowering.costs import Costs
 from tilewright.lowering.measure import measure
 from tilewright.lowering.schedule import SchedulePass
 from xdsl.context import Context
+
+import tilewright
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TARGETS = ("davinci", "unified")

@@ -51,9 +51,11 @@ class CanonicalizePass(ModulePass):
             for block in blocks:
                 changed = self._visit(block) or changed
             if not changed:
-                break
-        cse(op)
-        dce(op)
+                count = _count(op)
+                cse(op)
+                dce(op)
+                if _count(op) == count:  # what has become one value may be simpler still: max(x, x)
+                    break
 
     def _visit(self, block: Block) -> bool:
         """Rewrites the ops of a block in order; returns whether any was."""
@@ -72,6 +74,10 @@ class CanonicalizePass(ModulePass):
         if len(numbers) != len(shape) or math.prod(numbers) > self.fold_limit:
             return None
         return fold_scalar(op) or fold_view(op)
+
+
+def _count(op: ModuleOp) -> int:
+    return sum(1 for _ in op.walk())
 
 
 def _replace(block: Block, op: GraphOp, replacement: SSAValue | Operation) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graph_build import context, one_op, parse, sample_all
 from graph_cases import CASES, Case, case_id
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_graph import random_program
 from tilewright.dialects.graph_base import GraphOp
@@ -247,6 +247,7 @@ def test_decomposed_ops_keep_every_bit(case: Case) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example(1273653)  # operands that become one value
 @given(st.integers(0, 1 << 30))
 def test_random_programs_keep_every_bit(seed: int) -> None:
     module, inputs = random_program(seed)
