@@ -2,8 +2,8 @@
 
     python benchmarks/schedules.py [--objective traffic] [--more 40] [FILE…]
 
-For every group of the examples: the search's first choice, what the `schedule` pass takes (the best of the first few that
-fit, simulated), and the best of the first `--more` candidates.
+For every group of the examples: the search's first choice, what the `schedule` pass takes (the best of the first few
+that fit, simulated), and the best of the first `--more` candidates.
 """
 
 from __future__ import annotations
