@@ -117,6 +117,13 @@ def test_dims_and_targets() -> None:
     assert figures["target"] == "unified{cores=1}" and figures["outputs"][0]["shape"] == [2, 24, 64]
 
 
+def test_a_target_is_shown() -> None:
+    shown = tilewright("targets", "davinci{memory.ub.bytes=64KiB}").out
+    for part in ("64 KiB", "l0c -> ub", "fixpipe", "16x16x16", "256 bytes per cycle"):
+        assert part in shown
+    assert tilewright("targets", "davinchi").code == 1
+
+
 def test_listings() -> None:
     targets = tilewright("targets").out
     assert "davinci" in targets and "unified" in targets and "l0a" in targets
