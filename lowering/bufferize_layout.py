@@ -67,17 +67,33 @@ def buffer_type(target: Target, value: SSAValue) -> BufferType:
     return tensor_buffer(target, kind)
 
 
+CUTTING = (tile.SliceOp, tile.InsertOp, tile.ForOp, tile.YieldOp)
+"""Ops through which others may see a part of a tile."""
+
+
 def may_be_cut(value: SSAValue) -> bool:
     """Whether an instruction may begin at a row inside the tile: then rows need the alignment that tiles have.
 
     A tile that is only used whole lies densely: its transfers are as contiguous as the tensor they come from.
     """
-    cutting = (tile.SliceOp, tile.InsertOp, tile.ForOp, tile.YieldOp)
     return (
         not isinstance(value.owner, Operation)
-        or isinstance(value.owner, cutting)
-        or any(isinstance(use.operation, cutting) for use in value.uses)
+        or isinstance(value.owner, CUTTING)
+        or any(isinstance(use.operation, CUTTING) and not renames(use.operation) for use in value.uses)
     )
+
+
+def renames(op: Operation) -> bool:
+    """Whether a slice shows all of its tile, with dimensions of extent 1 added or left out, to ops that do not cut it."""
+    if not isinstance(op, tile.SliceOp):
+        return False
+    source, target = tile.shape_of(op.tiles[0]), tile.shape_of(op.target)
+    first = len(op.counters)
+    shown = [expr.position - first for expr in op.map.data.results if isinstance(expr, AffineDimExpr)]
+    constant = [expr.value for expr in op.map.data.results if isinstance(expr, AffineConstantExpr)]
+    whole = len(shown) + len(constant) == len(source) and not any(constant) and all(p >= 0 for p in shown)
+    same = [target[p] for p in shown if target[p] > 1] == [e for e in source if e > 1]
+    return whole and same and not any(isinstance(use.operation, CUTTING) for use in op.target.uses)
 
 
 def tensor_buffer(target: Target, kind: Attribute) -> BufferType:

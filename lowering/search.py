@@ -312,5 +312,6 @@ def _half(axis: Axis, inner: int, tile: int, block: int) -> int:
     """About half of a piece: a multiple of the block where it can be; of looped axes a divisor of the tile."""
     half = _round_up(-(-inner // 2), block) if inner > block else -(-inner // 2)
     if tile < axis.extent:
-        return next((size for size in range(half, 0, -1) if tile % size == 0), inner)
+        divisors = [size for size in range(half, 0, -1) if tile % size == 0]
+        return next((size for size in divisors if size % block == 0), divisors[0] if divisors else inner)
     return half

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from lowering_cases import MATMUL, group_of
-from tilewright.dialects.target import load_target
+import tilewright
+from example_programs import EXAMPLES, TARGETS, Example
+from lowering_cases import MATMUL, fused_in, group_of
+from tilewright.dialects.errors import UserError
+from tilewright.dialects.target import load_target, target_of
 from tilewright.lowering.axes import Linear, NotFusable
+from tilewright.lowering.costs import Costs
 from tilewright.lowering.group import Group
+from tilewright.lowering.measure import measure
 from tilewright.lowering.roles import Roles
-from tilewright.lowering.search import inner_tiles, search
+from tilewright.lowering.search import Objective, inner_tiles, search
+from xdsl.context import Context
 
 TWO_PRODUCTS = """
 func.func @main(%x: tensor<8x16x2xf32>, %u: tensor<8x2x2xf32>, %v: tensor<8x2x2xf32>) -> tensor<8x16x2xf32> {
@@ -73,3 +79,22 @@ def test_a_condition_covers_a_whole_window_or_is_refused() -> None:
     half = next(iter(index.terms))
     with pytest.raises(NotFusable, match="a part of a windowed dimension"):
         Linear({half: index.terms[half]}).multiple_of(index)
+
+
+@pytest.mark.parametrize("objective", ["time", "traffic"])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_estimated_bytes_are_those_that_move(example: Example, target: str, objective: Objective) -> None:
+    """I6 from the schedule alone: the nest's bytes, before anything is lowered, against the machine's count."""
+    module = tilewright.compile(example.load(), target=target, objective=objective, to="fuse").module
+    compared = 0
+    for fused in fused_in(module):
+        costs = Costs(target_of(module), objective, 100)
+        for choice in costs.choices(fused.body.block)[:8]:
+            try:
+                counted = measure(Context(), fused, choice.schedule, costs.target)
+            except UserError:
+                continue  # does not fit after all
+            assert choice.estimate.bytes == counted.bytes, choice.schedule
+            compared += 1
+    assert compared

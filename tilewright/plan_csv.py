@@ -1,0 +1,83 @@
+"""Bare planning problems as CSV: `id,lower,upper,size` with, if wanted, `alignment`; a solution is `id,offset`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.ir.diagnostics import Diagnostic, SourceError
+from tilewright.lowering.plan_greedy import Interval
+
+REQUIRED = ("id", "lower", "upper", "size")
+OPTIONAL = ("alignment",)
+_LARGEST = 1 << 60
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Buffers by name: bytes needed from `lower` to before `upper`, in positions of time."""
+
+    names: tuple[str, ...]
+    intervals: tuple[Interval, ...]
+
+
+def read_problem(text: str, file: str) -> Problem:
+    """Raises SourceError, with every bad line, for anything but such a table."""
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows:
+        raise SourceError([Diagnostic("error", f"the table is empty; its first line is {','.join(REQUIRED)}", file)])
+    header = [name.strip().lower() for name in rows[0]]
+    missing = [name for name in REQUIRED if name not in header]
+    unknown = [name for name in header if name not in (*REQUIRED, *OPTIONAL)]
+    if missing or unknown or len(set(header)) != len(header):
+        message = f"the columns are {', '.join(REQUIRED)} and perhaps {OPTIONAL[0]}, got {', '.join(header)}"
+        raise SourceError([Diagnostic("error", message, file, 1, 1)])
+    problems: list[Diagnostic] = []
+    names: dict[str, int] = {}
+    intervals: list[Interval] = []
+    for line, row in enumerate(rows[1:], 2):
+        if not row:
+            continue
+        try:
+            name, interval = _row(header, row)
+            if name in names:
+                raise ValueError(f"buffer '{name}' is there twice, first in line {names[name]}")
+            names[name] = line
+            intervals.append(interval)
+        except ValueError as error:
+            problems.append(Diagnostic("error", str(error), file, line, 1))
+    if problems:
+        raise SourceError(problems[:20])
+    return Problem(tuple(names), tuple(intervals))
+
+
+def _row(header: Sequence[str], row: Sequence[str]) -> tuple[str, Interval]:
+    """Raises ValueError with what is wrong."""
+    if len(row) != len(header):
+        raise ValueError(f"{len(header)} columns are expected, got {len(row)}")
+    cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+    numbers = {name: _number(name, cell) for name, cell in cells.items() if name != "id"}
+    if numbers["lower"] >= numbers["upper"]:
+        raise ValueError(f"lower {numbers['lower']} is not below upper {numbers['upper']}")
+    alignment = numbers.get("alignment", 1)
+    if numbers["size"] < 1 or alignment < 1:
+        raise ValueError("size and alignment are at least 1")
+    return cells["id"], Interval(numbers["lower"], numbers["upper"], numbers["size"], align=alignment)
+
+
+def _number(name: str, cell: str) -> int:
+    digits = cell.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 19 or int(digits) > _LARGEST:
+        raise ValueError(f"{name} is an integer, got '{cell[:40]}'")
+    return int(cell)
+
+
+def solution(problem: Problem, offsets: Sequence[int]) -> str:
+    """The plan as CSV."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("id", "offset"))
+    writer.writerows(zip(problem.names, offsets, strict=True))
+    return stream.getvalue()
