@@ -84,7 +84,7 @@ def may_be_cut(value: SSAValue) -> bool:
 
 
 def renames(op: Operation) -> bool:
-    """Whether a slice shows all of its tile, with dimensions of extent 1 added or left out, to ops that do not cut it."""
+    """Whether a slice shows all of its tile, but for dimensions of extent 1, and to ops that do not cut it."""
     if not isinstance(op, tile.SliceOp):
         return False
     source, target = tile.shape_of(op.tiles[0]), tile.shape_of(op.target)

@@ -18,12 +18,14 @@ LARGE = 3000
 
 @dataclass(frozen=True)
 class Interval:
-    """Bytes needed from position `start` to before position `end`; at `pinned`, if that is given."""
+    """Bytes needed from position `start` to before position `end`; at `pinned`, if that is given, else at a multiple of
+    `align`."""
 
     start: int
     end: int
     size: int
     pinned: int | None = None
+    align: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def pins_clash(intervals: Sequence[Interval]) -> bool:
 
 
 def place_greedily(intervals: Sequence[Interval]) -> Placement:
-    """The best of the portfolio; stops as soon as a placement reaches the lower bound. Sizes are multiples of the
-    alignment of the memory, so every offset is too."""
+    """The best of the portfolio; stops as soon as a placement reaches the lower bound. Where sizes are multiples of an
+    alignment that all share, every offset is too."""
     bound, _ = live_bytes(intervals)
     if not intervals:
         return Placement((), 0, 0)
@@ -74,10 +76,11 @@ def place_greedily(intervals: Sequence[Interval]) -> Placement:
     end = np.array([one.end for one in intervals], np.int64)
     size = np.array([one.size for one in intervals], np.int64)
     pinned = np.array([-1 if one.pinned is None else one.pinned for one in intervals], np.int64)
+    align = np.array([one.align for one in intervals], np.int64)
     best: IntArray | None = None
     peak = 0
     for order, fit in _portfolio(start, end, size):
-        offsets = _place(start, end, size, pinned, order, fit)
+        offsets = _place(start, end, size, pinned, align, order, fit)
         top = int((offsets + size).max())
         if best is None or top < peak:
             best, peak = offsets, top
@@ -105,7 +108,9 @@ def _portfolio(start: IntArray, end: IntArray, size: IntArray) -> list[tuple[Int
     return [(np.lexsort(key()[::-1]), fit) for key in keys for fit in fits]
 
 
-def _place(start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, order: IntArray, fit: Fit) -> IntArray:
+def _place(
+    start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, align: IntArray, order: IntArray, fit: Fit
+) -> IntArray:
     """One greedy pass. Placed intervals are kept sorted by offset."""
     count = len(start)
     offsets = np.full(count, -1, np.int64)
@@ -117,7 +122,7 @@ def _place(start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, ord
         at = int(pinned[i])
         if at < 0:
             together = (first[:used] < end[i]) & (last[:used] > start[i])
-            at = _gap(low[:used][together], high[:used][together], int(size[i]), fit)
+            at = _gap(low[:used][together], high[:used][together], int(size[i]), int(align[i]), fit)
         offsets[i] = at
         spot = int(np.searchsorted(low[:used], at, side="right"))
         for array, value in ((low, at), (high, at + int(size[i])), (first, int(start[i])), (last, int(end[i]))):
@@ -126,15 +131,16 @@ def _place(start: IntArray, end: IntArray, size: IntArray, pinned: IntArray, ord
     return offsets
 
 
-def _gap(low: IntArray, high: IntArray, size: int, fit: Fit) -> int:
-    """The lowest, or the tightest, free place of `size` bytes among neighbours sorted by offset."""
+def _gap(low: IntArray, high: IntArray, size: int, align: int, fit: Fit) -> int:
+    """The lowest, or the tightest, free and aligned place of `size` bytes among neighbours sorted by offset."""
     if not len(low):
         return 0
     top = np.maximum.accumulate(high)
     floor = np.concatenate((np.zeros(1, np.int64), top[:-1]))
+    floor = -(-floor // align) * align
     room = low - floor
     fitting = np.flatnonzero(room >= size)
     if not len(fitting):
-        return int(top[-1])
+        return int(-(-top[-1] // align) * align)
     chosen = fitting[0] if fit == "first" else fitting[np.argmin(room[fitting])]
     return int(floor[chosen])

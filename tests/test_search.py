@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import tilewright
 from example_programs import EXAMPLES, TARGETS, Example
 from lowering_cases import MATMUL, fused_in, group_of
 from tilewright.dialects.errors import UserError
@@ -15,6 +14,8 @@ from tilewright.lowering.measure import measure
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.search import Objective, inner_tiles, search
 from xdsl.context import Context
+
+import tilewright
 
 TWO_PRODUCTS = """
 func.func @main(%x: tensor<8x16x2xf32>, %u: tensor<8x2x2xf32>, %v: tensor<8x2x2xf32>) -> tensor<8x16x2xf32> {
