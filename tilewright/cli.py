@@ -17,6 +17,7 @@ from . import __version__
 from .cli_compile import compile_command
 from .cli_info import passes_command, targets_command
 from .cli_options import Session
+from .cli_plan import plan_command
 from .cli_run import run_command
 from .errors import CheckError
 from .reproducer import write_reproducer
@@ -31,7 +32,7 @@ def cli() -> None:
     """Compiles tensor programs down to the instructions of an accelerator, and executes them."""
 
 
-for command in (compile_command, run_command, targets_command, passes_command):
+for command in (compile_command, run_command, plan_command, targets_command, passes_command):
     cli.add_command(command)
 
 

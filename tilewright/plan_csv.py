@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,3 +82,27 @@ def solution(problem: Problem, offsets: Sequence[int]) -> str:
     writer.writerow(("id", "offset"))
     writer.writerows(zip(problem.names, offsets, strict=True))
     return stream.getvalue()
+
+
+def check_offsets(problem: Problem, offsets: Sequence[int]) -> None:
+    """Raises AssertionError unless the plan is right; shares nothing with the planner.
+
+    Buffers are swept in the order of time: those alive, sorted by offset, must not reach into their neighbours.
+    """
+    events = sorted(
+        (moment, what, number)
+        for number, one in enumerate(problem.intervals)
+        for moment, what in ((one.start, 1), (one.end, 0))  # what ends at a moment is gone before what begins then
+    )
+    alive: list[tuple[int, int]] = []
+    for _, begins, number in events:
+        one, offset = problem.intervals[number], offsets[number]
+        place = bisect_left(alive, (offset, offset + one.size))
+        if not begins:
+            alive.pop(place)
+            continue
+        assert offset >= 0 and offset % one.align == 0, f"'{problem.names[number]}' lies at {offset}"
+        below = alive[place - 1][1] if place else 0
+        above = alive[place][0] if place < len(alive) else offset + one.size
+        assert below <= offset and offset + one.size <= above, f"'{problem.names[number]}' shares bytes with another"
+        alive.insert(place, (offset, offset + one.size))

@@ -1,0 +1,101 @@
+"""`tilewright plan`: tables in, offsets out, and what is no table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from cli_runner import tilewright
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tilewright.lowering.plan_greedy import Interval, place_greedily
+
+from tilewright.plan_csv import Problem, check_offsets, read_problem, solution
+
+SMALL = "id,lower,upper,size\na,0,4,4\nb,2,6,4\nc,4,8,4\n"
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.csv").write_text(SMALL)
+
+
+def test_a_plan() -> None:
+    done = tilewright("plan", "small.csv", "--capacity", "8")
+    assert done.code == 0 and "peak 8 bytes, at most 8 are alive at once" in done.err
+    offsets = {row["id"]: int(row["offset"]) for row in csv.DictReader(io.StringIO(done.out))}
+    assert offsets["b"] not in (offsets["a"], offsets["c"]) and set(offsets.values()) == {0, 4}
+    assert tilewright("plan", "small.csv", "-o", "plan.csv").out == ""
+    assert Path("plan.csv").read_text() == done.out
+
+
+def test_what_does_not_fit() -> None:
+    done = tilewright("plan", "small.csv", "--capacity", "7", "-o", "plan.csv")
+    assert done.code == 1 and "no plan fits into 7 bytes: peak 8 bytes" in done.err and not Path("plan.csv").exists()
+    assert tilewright("plan", "small.csv", "--capacity", "1KiB").code == 0
+    assert tilewright("plan", "small.csv", "--capacity", "lots").code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "small.csv: error: the table is empty"),
+        ("a,0,4,4\n", "small.csv:1:1: error: the columns are id, lower, upper, size"),
+        (SMALL + "d,1,2\n", "small.csv:5:1: error: 4 columns are expected, got 3"),
+        (SMALL + "d,2,2,4\n", "small.csv:5:1: error: lower 2 is not below upper 2"),
+        (SMALL + "d,1,2,0\n", "small.csv:5:1: error: size and alignment are at least 1"),
+        (SMALL + "d,1,2,4.5\n", "small.csv:5:1: error: size is an integer, got '4.5'"),
+        (SMALL + "d,1,2," + "9" * 30 + "\n", "small.csv:5:1: error: size is an integer"),
+        (SMALL + "a,1,2,4\n", "small.csv:5:1: error: buffer 'a' is there twice, first in line 2"),
+    ],
+)
+def test_bad_tables(text: str, message: str) -> None:
+    Path("small.csv").write_text(text)
+    done = tilewright("plan", "small.csv")
+    assert done.code == 1 and done.out == "" and message in done.err, done.err
+
+
+def test_every_bad_line_is_named() -> None:
+    Path("small.csv").write_text(SMALL + "d,3,2,4\ne,1,2,x\n")
+    assert tilewright("plan", "small.csv").err.count("error:") == 2
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    intervals: list[Interval] = []
+    for _ in range(draw(st.integers(0, 12))):
+        start = draw(st.integers(-3, 12))
+        end = start + draw(st.integers(1, 8))
+        align = draw(st.sampled_from([1, 1, 2, 3, 8]))
+        intervals.append(Interval(start, end, draw(st.integers(1, 20)), align=align))
+    return Problem(tuple(f"b{n}" for n in range(len(intervals))), tuple(intervals))
+
+
+@given(problem=problems(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_plans_are_right_and_wrong_ones_are_caught(problem: Problem, data: st.DataObject) -> None:
+    found = place_greedily(problem.intervals)
+    check_offsets(problem, found.offsets)
+    header, *rows = solution(problem, found.offsets).splitlines()
+    assert header == "id,offset" and len(rows) == len(problem.names)
+    pairs = [
+        (a, b)
+        for a, one in enumerate(problem.intervals)
+        for b, other in enumerate(problem.intervals)
+        if a != b and one.start < other.end and other.start < one.end
+    ]
+    if pairs:  # move one buffer onto the last byte of another
+        moved, other = data.draw(st.sampled_from(pairs))
+        offsets = list(found.offsets)
+        offsets[moved] = offsets[other] + problem.intervals[other].size - 1
+        with pytest.raises(AssertionError):
+            check_offsets(problem, offsets)
+
+
+def test_a_table_is_read_as_it_was_written() -> None:
+    text = "id,lower,upper,size,alignment\nx y,0,4,3,8\nz,-2,1,5,1\n"
+    problem = read_problem(text, "t.csv")
+    assert problem.names == ("x y", "z") and problem.intervals[0].align == 8 and problem.intervals[1].start == -2
