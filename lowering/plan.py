@@ -21,6 +21,7 @@ from ..dialects.tile_types import BufferType
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import Interval, Placement, live_bytes, pins_clash, place_greedily
+from .plan_search import place as place_by_search
 from .plan_validate import validate_plan
 
 MEMORY = "tilewright.memory"
@@ -43,12 +44,15 @@ class PlanPass(ModulePass):
     2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
        intermediates, planned in the same way. The offset of an intermediate is an address, not relative to the arena.
 
+    Greedy orders come first; where they need more than is ever alive at once, `nodes` partial plans are searched.
+
     `keep`: offsets that are there (an edited dump) stay where they are and are checked; by default all are recomputed.
     Rejects (UserError) what does not fit, with the buffers alive at the peak, and stale offsets, with both buffers.
     """
 
     name = "plan"
     keep: bool = False
+    nodes: int = 2000
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
@@ -117,7 +121,7 @@ class PlanPass(ModulePass):
                 intervals = [self.interval(unit, extended, base) for unit in units]
                 if extended and pins_clash(intervals):
                     continue  # kept offsets that were planned without the extension
-                found = place_greedily(intervals)
+                found = self.placed(intervals, room)
                 if best is None or found.peak < best[0].peak:
                     best = found, units, intervals
             if best is not None and best[0].peak <= room:
@@ -132,6 +136,14 @@ class PlanPass(ModulePass):
             for life in unit:
                 life.alloc.offset = IntegerAttr(base + offset, i64)
         return found
+
+    def placed(self, intervals: Sequence[Interval], room: int) -> Placement:
+        """Greedy orders; the search where they miss the lower bound, unless offsets are kept: they may lie anywhere, and it
+        keeps to multiples of the sizes' common divisor."""
+        found = place_greedily(intervals)
+        if found.peak <= found.lower_bound or self.nodes < 1 or any(one.pinned is not None for one in intervals):
+            return found
+        return place_by_search(intervals, room, self.nodes)
 
     def interval(self, unit: Sequence[Lifetime], extended: bool, base: int) -> Interval:
         spans = [life.whole if extended else (life.start, life.end) for life in unit]

@@ -32,6 +32,17 @@ def test_a_plan() -> None:
     assert Path("plan.csv").read_text() == done.out
 
 
+def test_the_search_goes_on_where_greedy_orders_stop() -> None:
+    spans = "11 16 352, 6 12 288, 4 9 128, 3 9 320, 6 11 160, 7 11 352, 10 16 192, 1 4 320, 1 5 320, 10 13 128"
+    spans += ", 3 4 160, 1 7 128"
+    rows = [f"b{n}," + ",".join(span.split()) for n, span in enumerate(spans.split(","))]
+    Path("hard.csv").write_text("id,lower,upper,size\n" + "\n".join(rows) + "\n")
+    assert "peak 1248 bytes" in tilewright("plan", "hard.csv").err
+    assert tilewright("plan", "hard.csv", "--capacity", "1248").code == 0
+    done = tilewright("plan", "hard.csv", "--capacity", "1248", "--nodes", "0")
+    assert done.code == 1 and "no plan was found that fits into 1248 bytes: peak 1312" in done.err
+
+
 def test_what_does_not_fit() -> None:
     done = tilewright("plan", "small.csv", "--capacity", "7", "-o", "plan.csv")
     assert done.code == 1 and "no plan fits into 7 bytes: peak 8 bytes" in done.err and not Path("plan.csv").exists()

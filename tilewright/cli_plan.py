@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import lcm
 from pathlib import Path
 
 import click
@@ -9,7 +11,8 @@ import click
 from tilewright.dialects.target_model import parse_size
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 from tilewright.ir.source import read_text
-from tilewright.lowering.plan_greedy import place_greedily
+from tilewright.lowering.plan_greedy import Interval, place_greedily
+from tilewright.lowering.plan_search import NODES, SearchedPlacement, place
 
 from .files import check_writable, write_atomically
 from .plan_csv import check_offsets, read_problem, solution
@@ -30,25 +33,38 @@ def parse_capacity(context: click.Context, option: click.Parameter, value: str |
 @click.command("plan", short_help="Place buffers with lifetimes, given as CSV, in one memory.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB.")
+@click.option("--nodes", type=click.IntRange(min=0), default=NODES, show_default=True, help="Partial plans looked at.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the orders that are tried.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the plan. Default: standard output.")
-def plan_command(file: Path, capacity: int | None, output: Path | None) -> None:
+def plan_command(file: Path, capacity: int | None, nodes: int, seed: int, output: Path | None) -> None:
     """Gives each buffer of FILE an offset such that no two that are needed at once share a byte.
 
     FILE is CSV with the columns id, lower, upper, size and perhaps alignment; a buffer is needed from lower to before
     upper. Prints CSV with the columns id, offset; the peak and the most bytes alive at once go to the standard error
-    stream.
+    stream. Greedy orders come first, then a search within --nodes (some 10,000 a second): for a plan within the
+    capacity if one is given, else for the lowest peak. The same arguments give the same plan.
     """
     if output is not None:
         check_writable(output)
     problem = read_problem(read_text(file), str(file))
-    found = place_greedily(problem.intervals)
+    found = _placed(problem.intervals, capacity, nodes, seed)
     check_offsets(problem, found.offsets)
     summary = f"peak {found.peak} bytes, at most {found.lower_bound} are alive at once"
     if capacity is not None and found.peak > capacity:
-        none = "no plan fits" if found.lower_bound > capacity else "no plan was found that fits"
+        refuted = max(found.lower_bound - 1, found.proved)
+        none = "no plan fits" if refuted >= capacity else "no plan was found that fits"
         raise SourceError([Diagnostic("error", f"{none} into {capacity} bytes: {summary}", str(file))])
     if output is not None:
         write_atomically(output, solution(problem, found.offsets))
     else:
         click.echo(solution(problem, found.offsets), nl=False)
     click.echo(summary, err=True)
+
+
+def _placed(intervals: Sequence[Interval], capacity: int | None, nodes: int, seed: int) -> SearchedPlacement:
+    """The search knows one alignment for all; where sizes are no multiples of it there are the greedy orders."""
+    alignment = lcm(*(one.align for one in intervals))
+    if any(one.size % alignment for one in intervals):
+        found = place_greedily(intervals)
+        return SearchedPlacement(found.offsets, found.peak, found.lower_bound)
+    return place(intervals, capacity, nodes, seed, alignment, lower=capacity is None)
