@@ -91,9 +91,10 @@ def renames(op: Operation) -> bool:
     first = len(op.counters)
     shown = [expr.position - first for expr in op.map.data.results if isinstance(expr, AffineDimExpr)]
     constant = [expr.value for expr in op.map.data.results if isinstance(expr, AffineConstantExpr)]
-    whole = len(shown) + len(constant) == len(source) and not any(constant) and all(p >= 0 for p in shown)
+    if len(shown) + len(constant) != len(source) or any(constant) or any(p < 0 for p in shown):
+        return False
     same = [target[p] for p in shown if target[p] > 1] == [e for e in source if e > 1]
-    return whole and same and not any(isinstance(use.operation, CUTTING) for use in op.target.uses)
+    return same and not any(isinstance(use.operation, CUTTING) for use in op.target.uses)
 
 
 def tensor_buffer(target: Target, kind: Attribute) -> BufferType:

@@ -35,6 +35,18 @@ func.func @main(%x: tensor<5xf32>) -> tensor<4x2xf32> {
 """
 
 
+def test_slices_at_a_counter_are_no_renaming() -> None:
+    """Rows of a tile at a loop's counter, in tiles of a wide convolution."""
+    text = """
+func.func @main(%x: tensor<1x64x56x56xf16>, %w: tensor<64x64x3x3xf16>, %b: tensor<64xf16>) -> tensor<1x64x56x56xf16> {
+  %c = graph.conv %x, %w, %b {pads = [1, 1, 1, 1]}
+  %y = graph.relu %c
+  return %y : tensor<1x64x56x56xf16>
+}"""
+    program = tilewright.compile(text, target="davinci", objective="traffic")
+    assert sum(k.read_bytes + k.write_bytes for k in program.analyze().kernels) == 876_672
+
+
 def test_below_the_matrix_block_where_nothing_coarser_fits() -> None:
     """8 × 16 rows of 8 bytes, padded to 32, twice: too much for 8 KiB, so an axis is tiled below the block of 16."""
     target = load_target("unified{memory.scratchpad.bytes=8KiB}")
