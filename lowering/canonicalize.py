@@ -26,7 +26,7 @@ class CanonicalizePass(ModulePass):
     """Simplifies graph ops, named or primitive, in functions and in regions of `graph.fused`.
 
     Requires nothing. Ensures: the same results, bit for bit, for all inputs, NaN and infinities included, under
-    native evaluation. New ops keep location and attributes (`origin`) of the op they replace.
+    native evaluation. New ops keep location and attributes (`tilewright.origin`) of the op they replace.
 
     1. Identities of the scalar table: x·1 → x, x + (−0) → x, x − 0 → x, not(not x) → x, abs(abs x) → abs x,
        max(x, x) → x, and(x, false) → false, a cast to the same type → x. x + 0 stays for floats (it turns −0 into +0),

@@ -140,9 +140,8 @@ class PlanPass(ModulePass):
     def placed(self, intervals: Sequence[Interval], room: int) -> Placement:
         """Greedy orders; the search where they miss the lower bound, unless offsets are kept: those may lie anywhere,
         and the search keeps to multiples of the common divisor of the sizes."""
-        found = place_greedily(intervals)
-        if found.peak <= found.lower_bound or self.nodes < 1 or any(one.pinned is not None for one in intervals):
-            return found
+        if self.nodes < 1 or any(one.pinned is not None for one in intervals):
+            return place_greedily(intervals)
         return place_by_search(intervals, room, self.nodes)
 
     def interval(self, unit: Sequence[Lifetime], extended: bool, base: int) -> Interval:

@@ -250,9 +250,7 @@ def test_a_reference_of_another_precision_is_compared_with() -> None:
 
 
 def test_results_that_rounding_does_not_explain_are_pointed_out() -> None:
-    np.save("x.npy", np.full((8, 16), 30000, np.float16))
-    done = tilewright("run", "small.mlir", "--random", "0", "--input", "x=x.npy", "--json", "-")
-    assert done.code == 0 and "warning: output 'o' is inf from float64" not in done.err
+    assert "warning" not in tilewright("run", "small.mlir", "--random", "0").err
     np.save("x.npy", np.full((8, 16), 11, np.float16))  # exp overflows f16, not float64
     done = tilewright("run", "small.mlir", "--input", "x=x.npy", "--random", "0", "--json", "-")
     assert done.code == 0 and "warning: output 'o' is" in done.err
