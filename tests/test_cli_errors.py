@@ -409,3 +409,27 @@ def test_a_program_without_results() -> None:
 def test_inputs_beyond_this_computers_memory() -> None:
     Path("big.mlir").write_text(SMALL.replace("8x16", "100000x100000"))
     check(tilewright("run", "big.mlir", "--random", "0"), 1, "memory")
+
+
+def test_options_of_schedule_below_one() -> None:
+    done = tilewright("compile", "small.mlir", "-p", "decompose,fuse,schedule{tries=0}")
+    check(done, 1, "the options of schedule are at least 1")
+
+
+def test_hand_edited_numbers_of_a_plan() -> None:
+    import re
+
+    assert tilewright("compile", "small.mlir", "--to", "plan", "--target", "unified", "-o", "plan.mlir").code == 0
+    text = Path("plan.mlir").read_text()
+    Path("bad.mlir").write_text(text.replace("tilewright.outputs = 1 : i64", "tilewright.outputs = 9 : i64"))
+    check(tilewright("compile", "bad.mlir"), 1, "bad.mlir:", "tilewright.outputs of @main is not a number up to 3")
+    alloc = re.search(r"tile\.alloc .*#tile\.layout<.*\[16, (\d+)\]>>", text)
+    assert alloc is not None
+    line = alloc.group()
+    Path("bad.mlir").write_text(text.replace(line, line.replace(f"[16, {alloc[1]}]>>", "[16, 0]>>")))
+    check(tilewright("compile", "bad.mlir"), 1, "bad.mlir:", "puts two elements on the same bytes")
+    loop = (
+        "  tile.kernel @extra() -> () {\n    tile.for %i = 99999999999999999999 to 2 {\n      tile.yield\n    }\n  }\n"
+    )
+    Path("bad.mlir").write_text(text.replace("  func.func", loop + "  func.func", 1))
+    check(tilewright("compile", "bad.mlir"), 1, "bad.mlir:", "this number is too large")
