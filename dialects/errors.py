@@ -24,3 +24,19 @@ class UserError(Exception):
         self.message = message
         self.location = location
         self.notes = tuple(notes)
+
+
+class UserErrors(UserError):
+    """Several mistakes found in one go; it reads as the first of them."""
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        super().__init__(errors[0].message, errors[0].location, errors[0].notes)
+        self.errors = tuple(errors)
+
+    @staticmethod
+    def raise_any(errors: Sequence[UserError]) -> None:
+        """Raises what was found: one error as itself, several as one; nothing where there is none."""
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise UserErrors(errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 
 from xdsl.context import Context
@@ -13,7 +14,8 @@ DIALECTS: dict[str, str] = {"graph": "Graph", "tile": "Tile", "hardware": "Hardw
 """Dialect name (and module of this package) → name of its Dialect object."""
 
 
-def _load(name: str) -> Dialect:
+def load_dialect(name: str) -> Dialect:
+    """One of `DIALECTS`, imported."""
     dialect = getattr(import_module(f".{name}", __package__), DIALECTS[name])
     assert isinstance(dialect, Dialect)
     return dialect
@@ -28,12 +30,12 @@ def make_context(allow_unregistered: bool = False) -> Context:
     context.load_dialect(Builtin)
     context.load_dialect(Func)
     for name in DIALECTS:
-        context.register_dialect(name, lambda name=name: _load(name))
+        context.register_dialect(name, partial(load_dialect, name))
     return context
 
 
 def operation_names(context: Context) -> list[str]:
-    """The names of all operations that the context knows, for suggestions."""
-    for name in tuple(context.registered_dialect_names):
+    """The names of tilewright's operations and of those loaded so far, for suggestions."""
+    for name in DIALECTS:
         context.get_optional_dialect(name)
     return [op.name for op in context.loaded_ops]

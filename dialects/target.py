@@ -87,7 +87,9 @@ def target_of(op: Operation) -> Target:
                     raise UserError(f"{TARGET_ATTRIBUTE}: {error.message}", root.location) from None
                 raise
         root = root.parent_op()
-    raise UserError(f"the module names no target (attribute {TARGET_ATTRIBUTE})", op.location)
+    raise UserError(
+        f"the module names no target (attribute {TARGET_ATTRIBUTE}): give one, as in --target davinci", op.location
+    )
 
 
 def _portable_spec(spec: str | Target, target: Target) -> str:

@@ -15,21 +15,21 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from .errors import UserError
+from .errors import UserError, UserErrors
 
 
 def verify_module(module: ModuleOp) -> None:
     """Raises UserError, with the location of the operation at fault, unless the module is well-formed.
 
-    Every use is checked first, then every operation, innermost first. Takes time linear in the module (a region with
-    branches: quadratic in its blocks).
+    Every use is checked first, then every operation, innermost first; each of the two finds all mistakes of its kind
+    (UserErrors, where there are several). Takes time linear in the module (a region with branches: quadratic in its
+    blocks).
     """
-    _check_symbols(module)
-    _check_uses(module, set())
-    _verify(module)
+    UserErrors.raise_any([*_check_symbols(module), *_check_uses(module, set())])
+    UserErrors.raise_any(list(_verify(module)))
 
 
-def _check_symbols(module: ModuleOp) -> None:
+def _check_symbols(module: ModuleOp) -> Iterator[UserError]:
     """Each name of the module's functions and kernels is given once."""
     seen: dict[str, Operation] = {}
     for op in module.ops:
@@ -37,23 +37,30 @@ def _check_symbols(module: ModuleOp) -> None:
         if isinstance(name, StringAttr):
             first = seen.setdefault(name.data, op)
             if first is not op:
-                raise UserError(f"'@{name.data}' is defined twice", op.location, [("first here", first.location)])
+                yield UserError(f"'@{name.data}' is defined twice", op.location, [("first here", first.location)])
 
 
-def _verify(op: Operation) -> None:
+def _verify(op: Operation) -> Iterator[UserError]:
+    """What is wrong inside of an operation, or, where nothing is, with itself."""
+    sound = True
     for region in op.regions:
         for block in region.blocks:
             for inner in block.ops:
-                _verify(inner)
+                for error in _verify(inner):
+                    sound = False
+                    yield error
         first = region.blocks.first
         if first is not None and first is region.blocks.last and first.is_empty and not op.has_trait(NoTerminator):
-            raise UserError(f"the body of '{op.name}' is empty and needs a terminator", op.location)
+            sound = False
+            yield UserError(f"the body of '{op.name}' is empty and needs a terminator", op.location)
+    if not sound:
+        return
     try:
         op.verify(verify_nested_ops=False)
     except UserError as error:
-        raise UserError(error.message, error.location or op.location, error.notes) from None
+        yield UserError(error.message, error.location or op.location, error.notes)
     except (VerifyException, ValueError) as error:
-        raise UserError(f"{_quoted(op)}{_essence(error)}", op.location) from None
+        yield UserError(f"{_quoted(op)}{_essence(error)}", op.location)
 
 
 def _quoted(op: Operation) -> str:
@@ -68,17 +75,17 @@ def _essence(error: Exception) -> str:
     return " ".join(str(cause).split("\n\n")[0].split())
 
 
-def _check_uses(op: Operation, visible: set[SSAValue]) -> None:
+def _check_uses(op: Operation, visible: set[SSAValue]) -> Iterator[UserError]:
     """The regions of `op`; `visible` are the values defined before it and is as it was on return."""
     if not op.regions:
         return
     isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
     for region in op.regions:
         if region.blocks:
-            _check_region(region, set() if isolated else visible)
+            yield from _check_region(region, set() if isolated else visible)
 
 
-def _check_region(region: Region, visible: set[SSAValue]) -> None:
+def _check_region(region: Region, visible: set[SSAValue]) -> Iterator[UserError]:
     blocks = region.blocks
     dominance = DominanceInfo(region) if blocks.first is not blocks.last else None
     for block in blocks:
@@ -91,9 +98,9 @@ def _check_region(region: Region, visible: set[SSAValue]) -> None:
         for op in block.ops:
             for index, operand in enumerate(op.operands):
                 if operand not in visible:
-                    raise _error(op, index, operand)
+                    yield _error(op, index, operand)
             if op.regions:
-                _check_uses(op, visible)
+                yield from _check_uses(op, visible)
             if op.results:
                 visible.update(op.results)
                 added += op.results

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from ..dialects.errors import UserError
+from ..dialects.errors import UserError, UserErrors
 
 Severity = Literal["error", "warning", "note"]
 
@@ -150,6 +150,12 @@ def source_line(text: str, line: int) -> str | None:
             return None
     end = text.find("\n", start)
     return text[start : len(text) if end < 0 else end].rstrip("\r")
+
+
+def from_user_errors(error: UserError, texts: Mapping[str, str]) -> list[Diagnostic]:
+    """The diagnostics of an error that may stand for several."""
+    errors = error.errors if isinstance(error, UserErrors) else (error,)
+    return [from_user_error(one, texts) for one in errors]
 
 
 def from_user_error(error: UserError, texts: Mapping[str, str]) -> Diagnostic:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -28,6 +30,10 @@ TEXT_NAME = "<text>"
 """The file name in locations and messages where the text was given directly."""
 
 
+STDIN = Path("-")
+"""The path that stands for the standard input."""
+
+
 @dataclass(frozen=True)
 class SourceMap:
     """Where a module came from.
@@ -45,6 +51,11 @@ class SourceMap:
         return self.base_dir / name
 
 
+def file_name(path: Path) -> str:
+    """The name of a file in locations and messages."""
+    return "<stdin>" if path == STDIN else str(path)
+
+
 def load_module(
     source: str | Path,
     dims: Mapping[str, int] | None = None,
@@ -58,7 +69,7 @@ def load_module(
         text, file, base = source, TEXT_NAME, Path()
     else:
         path = Path(source)
-        text, file, base = read_text(path), str(path), path.parent
+        text, file, base = read_text(path), file_name(path), path.parent
     return parse_module(text, file, dims, context), SourceMap(file, base, {file: text})
 
 
@@ -87,9 +98,13 @@ def parse_module(
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises SourceError if it cannot be read or is not UTF-8 text."""
+    """The text of a file, or of the standard input if the path is `-`.
+
+    Raises SourceError if it cannot be read or is not UTF-8 text.
+    """
     try:
-        with path.open("rb") as stream:  # a bound: a device never ends
+        # A bound: a device never ends. The standard input stays open: it is not ours.
+        with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except IsADirectoryError:
         raise SourceError([Diagnostic("error", f"'{path}' is a directory, not a file")]) from None

@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import parse_spec
 
 from ..dialects.errors import UserError
 from ..dialects.hardware import ProgramOp, SignalOp, WaitOp
@@ -21,6 +20,8 @@ from ..dialects.registry import make_context
 from ..dialects.tile import AllocOp, KernelOp
 from ..dialects.tile_types import TileType
 from ..dialects.verify import verify_module
+from .pipeline_text import PipelineReader
+from .plugins import universe
 
 _CLASSES: dict[str, str] = {
     "canonicalize": "CanonicalizePass",
@@ -66,43 +67,10 @@ PASSES: Mapping[str, type[ModulePass]] = _Passes()
 def parse_pipeline(text: str) -> list[ModulePass]:
     """The passes that a text such as `canonicalize,fuse{unfused=true effort=40},schedule` names.
 
-    Options are separated by spaces. Raises UserError for syntax errors, unknown passes and unknown or unfit options.
+    Options are separated by spaces. Passes of other installed packages can be named too (see `plugins`). Raises
+    UserError, located in the text, for syntax errors, unknown passes and unknown or unfit options.
     """
-    return [_make(part, text) for part in _split(text)]
-
-
-def _split(text: str) -> list[str]:
-    """Parts between the commas outside braces and quotes, trimmed; an empty text has none."""
-    parts, depth, quoted = [""], 0, False
-    for char in text:
-        if char == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (char == "{") - (char == "}")
-            if char == "," and depth == 0:
-                parts.append("")
-                continue
-        parts[-1] += char
-    parts = [part.strip() for part in parts]
-    return [] if parts == [""] else parts
-
-
-def _make(part: str, text: str) -> ModulePass:
-    if not part:
-        raise UserError(f"a pass name is missing in the pipeline '{text}'")
-    name = part.split("{", 1)[0].strip()
-    if name not in PASSES:
-        close = difflib.get_close_matches(name, PASSES, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(PASSES)}"
-        raise UserError(f"unknown pass '{name}' in the pipeline; {hint}")
-    # xDSL's syntax errors derive from BaseException, so that `except Exception` would let them through.
-    try:
-        return PASSES[name].from_spec(parse_spec(part))
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError | ImportError):
-            raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"the options of pass '{name}' cannot be understood in '{part}': {reason}") from None
+    return PipelineReader(PASSES, lambda: universe().all_passes).read(text)
 
 
 def remaining(module: ModuleOp) -> tuple[str, ...]:

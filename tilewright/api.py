@@ -17,6 +17,7 @@ from tilewright.dialects.target_use import verify_target_use
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.options import set_objective
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
+from tilewright.lowering.pipeline_text import PIPELINE_TEXT
 
 from .arrays import check_bound
 from .errors import diagnosed, plain_error
@@ -61,7 +62,8 @@ def compile(
         module = load(source, dims)
     if objective not in (None, "time", "traffic"):
         raise plain_error(f"the objective is 'time' or 'traffic', got '{objective}'")
-    with diagnosed(module.texts):
+    texts = {**module.texts, PIPELINE_TEXT: pipeline} if isinstance(pipeline, str) else module.texts
+    with diagnosed(texts):
         op = prepared(module, target, objective)
         passes = _passes(op, pipeline, unfused, to)
         module = replace(module, op=op.clone())

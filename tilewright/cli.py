@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.dialects.errors import UserError
-from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_error, render
+from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors, render
 
 from . import __version__
 from .cli_compile import compile_command
 from .cli_info import passes_command, targets_command
+from .cli_opt import opt_command
 from .cli_options import Session
 from .cli_plan import plan_command
 from .cli_run import run_command
@@ -32,7 +33,7 @@ def cli() -> None:
     """Compiles tensor programs down to the instructions of an accelerator, and executes them."""
 
 
-for command in (compile_command, run_command, plan_command, targets_command, passes_command):
+for command in (compile_command, run_command, opt_command, plan_command, targets_command, passes_command):
     cli.add_command(command)
 
 
@@ -55,7 +56,7 @@ def invoke(args: Sequence[str]) -> int:
     except SourceError as error:
         return _fail(error, BAD_INPUT)
     except UserError as error:
-        return _fail(SourceError([from_user_error(error, {})]), BAD_INPUT)
+        return _fail(SourceError(from_user_errors(error, {})), BAD_INPUT)
     except MemoryError:
         return _fail(SourceError([Diagnostic("error", "the arrays of this program do not fit into memory")]), BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):

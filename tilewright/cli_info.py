@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tilewright.dialects.target import Engine, MatrixEngine, Target, VectorEngine, list_targets, load_target
 from tilewright.lowering.pipeline import LEVELS, PASSES
+from tilewright.lowering.plugins import plugin_passes
 
 from .render import bytes_text, console, table
 
@@ -71,10 +72,14 @@ def _work(engine: Engine) -> str:
 
 @click.command("passes", short_help="List the passes of the pipeline and their options.")
 def passes_command() -> None:
-    """Lists the passes in the order of the pipeline."""
+    """Lists the passes in the order of the pipeline, and those of other installed packages.
+
+    A pipeline may also name xDSL's own passes, such as 'cse'.
+    """
     ends = {last: level for level, last in LEVELS.items()}
+    others = {name: load() for name, load in plugin_passes().items()}
     listing: Table = table("pass", "ends level", "options", "what it does")
-    for name, pass_class in PASSES.items():
+    for name, pass_class in {**PASSES, **others}.items():
         options = [
             f"{field.name}={str(field.default).lower() if isinstance(field.default, bool) else field.default}"
             for field in fields(pass_class)

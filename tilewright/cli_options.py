@@ -27,6 +27,8 @@ class Session:
     snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
     dump_dir: Path | None = None
     generic: bool = False
+    command: tuple[str, ...] = ("compile",)
+    """The command, with the options it needs, that takes a dump on through a pipeline."""
 
     def watch(self, passes: Sequence[ModulePass]) -> Watcher:
         """For `compile`: remembers, and dumps where wanted."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from tilewright.dialects.errors import UserError
-from tilewright.ir.diagnostics import Diagnostic, SourceError, file_locations, from_user_error, from_verify_exception
+from tilewright.ir.diagnostics import Diagnostic, SourceError, file_locations, from_user_errors, from_verify_exception
 from tilewright.runtime.machine.errors import MachineError
 
 
@@ -35,9 +35,9 @@ def diagnosed(texts: Mapping[str, str]) -> Generator[None]:
     try:
         yield
     except MachineError as error:
-        raise CheckError([from_user_error(error, _with_others(error, texts))]) from error
+        raise CheckError(from_user_errors(error, _with_others(error, texts))) from error
     except UserError as error:
-        raise SourceError([from_user_error(error, _with_others(error, texts))]) from error
+        raise SourceError(from_user_errors(error, _with_others(error, texts))) from error
     except VerifyException as error:
         raise SourceError([from_verify_exception(error, texts)]) from error
     except PassFailedException as error:
