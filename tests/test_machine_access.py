@@ -83,4 +83,9 @@ def test_bytes_of_a_region(case: tuple[Layout, Region]) -> None:
 def test_whether_regions_meet(left: tuple[Layout, Region], right: tuple[Layout, Region], shift: int) -> None:
     mine = {a + b for a in addresses(*left).ravel() for b in range(WIDTH)}
     theirs = {a + b + shift for a in addresses(*right).ravel() for b in range(WIDTH)}
-    assert runs_meet(byte_runs(*left), byte_runs(*right), shift) == bool(mine & theirs)
+    found = runs_meet(byte_runs(*left), byte_runs(*right), shift)
+    common = mine & theirs
+    assert (found is not None) == bool(common)
+    if found is not None:
+        low, high = found
+        assert low < high and set(range(low, high)) <= common

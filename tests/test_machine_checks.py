@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from machine_programs import lines, local, on_vector, parsed, product, program, row_pipeline, signal, view, wait
+from machine_programs import (
+    both,
+    buffer_type,
+    lines,
+    local,
+    on_vector,
+    parsed,
+    product,
+    program,
+    row_pipeline,
+    signal,
+    view,
+    wait,
+)
 from tilewright.dialects.errors import UserError
 from tilewright.runtime.machine import MachineError, MachineOptions, analyze, run
 
@@ -53,6 +66,66 @@ def test_a_refilled_slot_holds_nothing_old() -> None:
     assert "reads poison" in failing(text, (5, 64)).message
     stale = changed(text, 'hardware.dma %s, %a {engine = "mte2", fresh}', 'hardware.dma %s, %a {engine = "mte2"}')
     run(parsed(stale), [np.ones((5, 64), np.float32)])
+
+
+def shared(second: int, fill: str = "") -> str:
+    """Loads %p, computes from %q, which begins at byte `second`; `fill` may come between."""
+    body = lines(
+        local("p", 0, (2, 64), "f32", "ub"),
+        local("q", second, (2, 64), "f32", "ub"),
+        local("r", 4096, (2, 64), "f32", "ub"),
+        view("s", "x0", (2, 64), "f32", "gm"),
+        *(view(v, b, (2, 64), "f32", "ub") for v, b in (("a", "p"), ("b", "q"), ("c", "r"))),
+        view("t", "y0", (2, 64), "f32", "gm"),
+        'hardware.dma %s, %a {engine = "mte2"}',
+        both("mte2", "vector"),
+        fill,
+        'hardware.vector %b, %c {fn = "exp", engine = "vector"}',
+        both("vector", "mte3"),
+        'hardware.dma %c, %t {engine = "mte3"}',
+    )
+    return program(body, [ROWS], [ROWS])
+
+
+def test_bytes_of_another_buffer_are_poison() -> None:
+    """%q lies where %p was: what %p holds is no value of %q, though every byte of it was written."""
+    error = failing(shared(0), (2, 64))
+    assert error.message == (
+        "'hardware.vector' on engine 'vector': reads poison: element [0, 0] of %q, byte 0 of 'ub', "
+        "still holds what was written to %p"
+    )
+    ((note, location),) = error.notes
+    assert note == "the last to touch it: 'hardware.dma' on engine 'mte2'" and location is not None
+    error = failing(shared(256), (2, 64))
+    assert "element [0, 0] of %q, byte 256 of 'ub', still holds what was written to %p" in error.message
+    error = failing(shared(512), (2, 64))
+    assert error.message.endswith("element [0, 0] of %q, byte 512 of 'ub'")
+    assert [note for note, _ in error.notes] == ["nothing wrote the buffer"]
+    written = shared(256, 'hardware.fill %b {value = 0.0 : f32, engine = "vector"}')
+    x = np.ones((2, 64), np.float32)
+    np.testing.assert_array_equal(run(parsed(written), [x]).outputs[0], x)
+    relaxed = run(parsed(shared(0)), [x], MachineOptions(check_owner=False))
+    np.testing.assert_array_equal(relaxed.outputs[0], np.exp(x))
+
+
+def test_off_chip_bytes_of_another_buffer_are_poison() -> None:
+    """The workspace's bytes are reused; a launch that reads the second buffer before it is written is caught."""
+    kind = buffer_type((8, 64), "f32", "gm")
+    work = '{offset = 4096 : i64, role = "workspace"}'
+    more = lines(f"%u = hardware.buffer {work} : {kind}", f"%v = hardware.buffer {work} : {kind}")
+    launches = lines("hardware.launch %x0, %u {callee = @k}", "hardware.launch %v, %y0 {callee = @k}")
+    text = changed(row_pipeline(), "hardware.launch %x0, %y0 {callee = @k}", lines(more, launches))
+    error = failing(text, (8, 64))
+    assert "element [0, 0] of %x0, byte 4096 of 'gm'" in error.message
+    run(parsed(changed(text, "hardware.launch %v", "hardware.launch %u")), [np.ones((8, 64), np.float32)])
+
+
+def test_a_view_lies_in_one_slot() -> None:
+    """Two slots of 512 bytes: a view 32 bytes further on ends in the next one, inside the buffer all the same."""
+    text = changed(row_pipeline(tiles=1), "(d0 mod 2) * 512)", "(d0 mod 2) * 512 + 32)")
+    error = failing(text, (2, 64))
+    assert "touches bytes [32, 544) of %in, in two of its 2 slots of 512 bytes" in error.message
+    assert error.notes[0][0] == "the buffer"
 
 
 def test_on_chip_memory_does_not_outlive_a_kernel() -> None:

@@ -33,22 +33,22 @@ def test_ordered_programs(text: str) -> None:
         (  # read after write
             pair("mte2", "vector"),
             "'hardware.vector' on engine 'vector' at i=0: race: it reads %in in 'ub' while 'hardware.dma' on engine "
-            "'mte2' at i=0 writes bytes of it",
+            "'mte2' at i=0 writes bytes [0, 512) of it",
         ),
         (
             pair("vector", "mte3"),
             "'hardware.dma' on engine 'mte3' at i=0: race: it reads %out in 'ub' while 'hardware.vector' on engine "
-            "'vector' at i=0 writes bytes of it",
+            "'vector' at i=0 writes bytes [1024, 1536) of it",
         ),
         (  # write after read: the slot comes round after two tiles
             (*pair("vector", "mte2"), *pair("vector", "mte2", 2)),
             "'hardware.dma' on engine 'mte2' at i=2: race: it writes %in in 'ub' while 'hardware.vector' on engine "
-            "'vector' at i=0 reads bytes of it",
+            "'vector' at i=0 reads bytes [0, 512) of it",
         ),
         (
             (*pair("mte3", "vector"), *pair("mte3", "vector", 2)),
             "'hardware.vector' on engine 'vector' at i=2: race: it writes %out in 'ub' while 'hardware.dma' on engine "
-            "'mte3' at i=0 reads bytes of it",
+            "'mte3' at i=0 reads bytes [1024, 1536) of it",
         ),
     ],
 )  # fmt: skip
@@ -170,8 +170,15 @@ def test_surplus_signals(check: object) -> None:
     with pytest.raises(MachineError) as caught:
         check(parsed(text))  # type: ignore
     assert (
-        "event 0 from 'vector' to 'mte2': kernel @k ends with 1 signals that nothing waited for" in caught.value.message
+        "event 0 from 'vector' to 'mte2': kernel @k ends with 1 signal that nothing waited for" in caught.value.message
     )
+
+
+@pytest.mark.parametrize("check", [check_order, analyze])
+def test_a_wait_without_a_signal(check: object) -> None:
+    text = program(wait("vector", "mte2"), [], [])
+    with pytest.raises(MachineError, match=r"deadlock: event 0 from 'vector' to 'mte2' is never signalled$"):
+        check(parsed(text))  # type: ignore
 
 
 @pytest.mark.parametrize("check", [check_order, analyze])
@@ -183,6 +190,8 @@ def test_deadlock(check: object) -> None:
     assert caught.value.message == (
         "'hardware.wait' on engine 'mte2': deadlock: event 0 from 'vector' to 'mte2' is never signalled enough"
     )
+    credit, signalled = (note for note in caught.value.notes if note[0].startswith("signalled by 'hardware.signal'"))
+    assert len({str(credit[1]), str(signalled[1]), str(caught.value.location)}) == 3
 
 
 @pytest.mark.parametrize("interleaving", ["program", "eager", "late", "random"])

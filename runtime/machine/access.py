@@ -178,11 +178,16 @@ def byte_runs(layout: Layout, region: Region) -> Runs:
     return firsts, starts[np.concatenate((breaks, [starts.size - 1]))] + length
 
 
-def runs_meet(left: Runs, right: Runs, shift: int) -> bool:
-    """Whether `left` and `right`, the latter `shift` bytes further on, have a byte in common."""
+def runs_meet(left: Runs, right: Runs, shift: int) -> tuple[int, int] | None:
+    """The first bytes [low, high) that `left` and `right`, the latter `shift` bytes further on, have in common."""
     starts, ends = left
     others, stops = right[0] + shift, right[1] + shift
     # The first run of `left` that ends behind the start of each other run must not begin before that run's end.
     place = np.searchsorted(ends, others, side="right")
-    inside = place < starts.size
-    return bool(np.any(starts[place[inside]] < stops[inside]))
+    inside = np.flatnonzero(place < starts.size)
+    meeting = inside[starts[place[inside]] < stops[inside]]
+    if not meeting.size:
+        return None
+    other = meeting[0]
+    run = place[other]
+    return int(max(starts[run], others[other])), int(min(ends[run], stops[other]))

@@ -19,10 +19,11 @@ from .access import Access, access
 from .affine import Counters
 from .cases import Case, Cases
 from .errors import MachineError
+from .history import last_write
 from .memory import MemoryBytes
 from .options import MachineOptions
 from .places import check_place
-from .program import EventStep, External, Instruction, Kernel, Launch, Program, View
+from .program import EventStep, External, Instruction, Launch, Program, View
 from .queues import interleaved
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -44,7 +45,10 @@ class DataRun:
         self.program, self.cases, self.options = program, cases, options
         self.target = program.target
         try:
-            self.memories = {name: MemoryBytes(size, options.poison) for name, size in sorted(program.peaks.items())}
+            self.memories = {
+                name: MemoryBytes(size, options.poison, options.check_owner)
+                for name, size in sorted(program.peaks.items())
+            }
         except (MemoryError, ValueError):
             raise MachineError(
                 f"this computer cannot hold the memories of the program ({program.peaks} bytes)"
@@ -81,7 +85,7 @@ class DataRun:
         memory, whole = self.memories[self.target.offchip], _whole(external)
         stored = convert(value, external.element).reshape(external.shape)
         whole.write(memory.data, external.offset, external.element.numpy, stored)
-        memory.define(whole, external.offset, external.element.bytes)
+        memory.define(whole, external.offset, external.element.bytes, external.owner)
 
     def outputs(self) -> list[Array]:
         """The outputs in order. Raises MachineError where an element was never written."""
@@ -89,7 +93,7 @@ class DataRun:
         for number, external in enumerate(self.program.role("output")):
             assert memory is not None
             whole = _whole(external)
-            position = memory.first_poison(whole, external.offset, external.element.bytes)
+            position = memory.first_poison(whole, external.offset, external.element.bytes, external.owner)
             if position is not None:
                 raise MachineError(
                     f"output {number} ({external.name}) is poison at {list(position)}: nothing was written there",
@@ -106,26 +110,26 @@ class DataRun:
             if name != self.target.offchip:
                 memory.forget()
         counted = Counted()
-        kernel, bases = launch.kernel, launch.bases
-        for step, counters in interleaved(kernel, self.target, self.options):
+        for step, counters in interleaved(launch.kernel, self.target, self.options):
             if isinstance(step, EventStep):
                 continue
             case = self.cases[step].at(counters)
-            self._execute(kernel, bases, step, case, counters)
+            self._execute(launch, step, case, counters)
             counted.instructions += 1
             if case.link is not None:
                 counted.links[case.link[0]] += case.link[1]
         return counted
 
-    def _execute(self, kernel: Kernel, bases: Sequence[int], step: Instruction, case: Case, counters: Counters) -> None:
+    def _execute(self, launch: Launch, step: Instruction, case: Case, counters: Counters) -> None:
+        bases = launch.bases
         places = [bases[view.buffer] + view.offset.at(counters) for view in step.views]
         if not case.empty:
             for view, place, part in zip(step.views, places, case.accesses, strict=True):
                 if part is not None:
-                    self._check_place(kernel, bases, step, view, place, part, counters)
+                    self._check_place(launch, step, view, place, part, counters)
         if case.whole is not None:
-            self._check_place(kernel, bases, step, step.output, places[-1], case.whole, counters)
-        value = None if case.empty else self._value(step, case, places, counters)
+            self._check_place(launch, step, step.output, places[-1], case.whole, counters)
+        value = None if case.empty else self._value(launch, step, case, places, counters)
         memory, out, place = self.memories[step.output.memory], step.output, places[-1]
         if case.whole is not None and case.whole is not case.accesses[-1]:
             memory.poison(case.whole, place, out.element.bytes)
@@ -136,23 +140,25 @@ class DataRun:
             memory.poison(part, place, out.element.bytes)
             return
         part.write(memory.data, place, out.element.numpy, value)
-        memory.define(part, place, out.element.bytes)
+        memory.define(part, place, out.element.bytes, launch.owners[out.buffer])
 
-    def _value(self, step: Instruction, case: Case, places: Sequence[int], counters: Counters) -> Array | None:
+    def _value(
+        self, launch: Launch, step: Instruction, case: Case, places: Sequence[int], counters: Counters
+    ) -> Array | None:
         """What is written to the active region of the output, None where it becomes poison."""
         try:
             match step.op:
                 case hardware.DmaOp():
-                    return compute.copied(step, self._read(step, case, 0, places, counters))
+                    return compute.copied(step, self._read(launch, step, case, 0, places, counters))
                 case hardware.MatmulOp():
-                    return self._product(step, step.op, case, places, counters)
+                    return self._product(launch, step, step.op, case, places, counters)
                 case hardware.VectorOp():
-                    inputs = [self._read(step, case, n, places, counters) for n in range(len(step.views) - 1)]
+                    inputs = [self._read(launch, step, case, n, places, counters) for n in range(len(step.views) - 1)]
                     return compute.vector(step, step.op, inputs)
                 case hardware.ReduceOp():
                     if case.accesses[0] is None:
                         return None  # nothing is combined
-                    return compute.reduce(step, step.op, self._read(step, case, 0, places, counters))
+                    return compute.reduce(step, step.op, self._read(launch, step, case, 0, places, counters))
                 case hardware.FillOp():
                     return compute.filled(step, step.op)
                 case _:
@@ -161,38 +167,58 @@ class DataRun:
             raise error if error.location is not None else step.error(counters, error.message) from None
 
     def _product(
-        self, step: Instruction, op: hardware.MatmulOp, case: Case, places: Sequence[int], counters: Counters
+        self,
+        launch: Launch,
+        step: Instruction,
+        op: hardware.MatmulOp,
+        case: Case,
+        places: Sequence[int],
+        counters: Counters,
     ) -> Array:
         starts = op.overwrite is not None or (step.init is not None and not any(step.init.at(counters)))
-        before = None if starts else self._read(step, case, 2, places, counters)
+        before = None if starts else self._read(launch, step, case, 2, places, counters)
         if case.accesses[0] is None or case.accesses[1] is None:  # no valid element of k
             return np.zeros((), step.output.element.numpy) if before is None else before
-        lhs, rhs = (self._read(step, case, n, places, counters) for n in (0, 1))
+        lhs, rhs = (self._read(launch, step, case, n, places, counters) for n in (0, 1))
         return compute.product(step, op, lhs, rhs, before)
 
-    def _read(self, step: Instruction, case: Case, number: int, places: Sequence[int], counters: Counters) -> Array:
+    def _read(
+        self, launch: Launch, step: Instruction, case: Case, number: int, places: Sequence[int], counters: Counters
+    ) -> Array:
         view, part, place = step.views[number], case.accesses[number], places[number]
         assert part is not None
         memory = self.memories[view.memory]
-        position = memory.first_poison(part, place, view.element.bytes)
+        position = memory.first_poison(part, place, view.element.bytes, launch.owners[view.buffer])
         if position is not None:
             lows = [0 if axis < 0 else case.region[axis][0] for axis in step.axes[number]]
             where = [low + i for low, i in zip(lows, position, strict=True)]
-            byte = place + view.layout.address(where)
-            raise step.error(counters, f"reads poison: element {where} of {view.name}, byte {byte} of '{view.memory}'")
+            raise self._poison(launch, step, view, where, place + view.layout.address(where), counters)
         return part.read(memory.data, place, view.element.numpy)
 
+    def _poison(
+        self, launch: Launch, step: Instruction, view: View, where: list[int], byte: int, counters: Counters
+    ) -> MachineError:
+        """The error of an element that nobody wrote as an element of its buffer, with whoever touched its bytes."""
+        owner = self.memories[view.memory].owner_of(byte, view.element.bytes)
+        others = zip(launch.kernel.buffers, launch.bases, launch.owners, strict=True)
+        stale = next(
+            (b for b, base, o in others if b.memory == view.memory and o == owner and base <= byte < base + b.size),
+            None,
+        )
+        why = f", still holds what was written to {stale.name}" if stale is not None else ""
+        message = f"reads poison: element {where} of {view.name}, byte {byte} of '{view.memory}'{why}"
+        order = interleaved(launch.kernel, self.target, self.options)
+        last = last_write(launch, order, self.cases, view.memory, byte, (step, counters))
+        if last is None:
+            return step.error(
+                counters, message, ("nothing wrote the buffer", launch.kernel.buffers[view.buffer].location)
+            )
+        return step.error(counters, message, (f"the last to touch it: {last[0].place(last[1])}", last[0].op.location))
+
     def _check_place(
-        self,
-        kernel: Kernel,
-        bases: Sequence[int],
-        step: Instruction,
-        view: View,
-        place: int,
-        part: Access,
-        counters: Counters,
+        self, launch: Launch, step: Instruction, view: View, place: int, part: Access, counters: Counters
     ) -> None:
-        check_place(kernel, bases, step, view, place, part, counters)
+        check_place(launch, step, view, place, part, counters)
         if place + part.offset < 0 or place + part.end > self.memories[view.memory].size:
             raise step.error(counters, f"its blocks of {view.name} leave memory '{view.memory}'")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -19,6 +19,7 @@ from ...dialects.tile_types import BufferType
 from .affine import AffineList, compile_affine, compile_affines
 from .axes import instruction_axes
 from .errors import MachineError
+from .owners import Span, owners
 from .program import Buffer, EventStep, External, Instruction, Kernel, Launch, Loop, Node, Program, View
 from .ranges import Range, range_of, without_idle
 from .reach import check_event, check_instruction
@@ -64,7 +65,8 @@ def placed_buffer(op: hardware.BufferOp, target: Target) -> Buffer:
     assert isinstance(kind, BufferType)
     memory = _memory(target, kind, op)
     offset, name = op.offset.value.data, _name(op.res, "a buffer")
-    size = _slotted_bytes(kind, memory, 1 if op.slots is None else op.slots.value.data)
+    slots = 1 if op.slots is None else op.slots.value.data
+    size = _slotted_bytes(kind, memory, slots)
     if offset % memory.align:
         raise MachineError(
             f"{name} at byte {offset} of '{kind.memory.data}' is not aligned to {memory.align} bytes", op.location
@@ -73,7 +75,22 @@ def placed_buffer(op: hardware.BufferOp, target: Target) -> Buffer:
         raise MachineError(
             f"{name} reaches byte {offset + size} of '{kind.memory.data}', which has {memory.bytes}", op.location
         )
-    return Buffer(name, kind.memory.data, offset, size, op.location)
+    return Buffer(name, kind.memory.data, offset, size, op.location, slots)
+
+
+def _local_owners(kernel: Kernel) -> list[int]:
+    """The numbers of a kernel's own buffers; only those of one memory can share bytes."""
+    found: dict[int, int] = {}
+    local = list(enumerate(kernel.buffers))[kernel.arguments :]
+    for memory in dict.fromkeys(buffer.memory for _, buffer in local):
+        group = [(number, buffer) for number, buffer in local if buffer.memory == memory]
+        numbers = owners(_spans(buffer for _, buffer in group))
+        found.update(zip((number for number, _ in group), numbers, strict=True))
+    return [found[number] for number, _ in local]
+
+
+def _spans(buffers: Iterable[Buffer]) -> list[Span]:
+    return [(buffer.offset, buffer.offset + buffer.size) for buffer in buffers if buffer.offset is not None]
 
 
 class _Decoder:
@@ -209,8 +226,11 @@ class _Linker:
         self.op, self.target, self.kernels = op, target, kernels
         self.result = Program(target, op.sym_name.data)
         self.buffers: dict[SSAValue, Buffer] = {}
+        self.sources: dict[SSAValue, SSAValue] = {}
+        self.owners: dict[SSAValue, int] = {}
 
     def program(self) -> Program:
+        launches: list[hardware.LaunchOp] = []
         for op in self.op.body.block.ops:
             match op:
                 case hardware.BufferOp():
@@ -218,9 +238,11 @@ class _Linker:
                 case hardware.AliasOp():
                     self.alias(op)
                 case hardware.LaunchOp():
-                    self.result.launches.append(self.launch(op))
+                    launches.append(op)
                 case _:
                     raise MachineError(f"'{op.name}' has no place in a program", op.location)
+        self.own()
+        self.result.launches += [self.launch(op) for op in launches]
         return self.result
 
     def external(self, op: hardware.BufferOp) -> None:
@@ -229,8 +251,7 @@ class _Linker:
         if buffer.memory != self.target.offchip:
             raise MachineError(f"a buffer of a program lies off chip, in '{self.target.offchip}'", op.location)
         self.buffers[op.res] = buffer
-        name, offset = buffer.name, op.offset.value.data
-        self.result.externals.append(External(op, name, offset, element(kind.element_type), kind.shape, _layout(kind)))
+        self.sources[op.res] = op.res
         self.used(buffer)
 
     def alias(self, op: hardware.AliasOp) -> None:
@@ -240,6 +261,18 @@ class _Linker:
         if size > source.size:
             raise MachineError(f"an alias of {size} bytes leaves the {source.size} bytes of {source.name}", op.location)
         self.buffers[op.res] = Buffer(_name(op.res, source.name), source.memory, source.offset, size, op.location)
+        self.sources[op.res] = self.sources[op.source]
+
+    def own(self) -> None:
+        """Numbers the bytes of all buffers, those of an alias as those of its source."""
+        placed = [(value, buffer) for value, buffer in self.buffers.items() if self.sources[value] is value]
+        numbers = dict(zip((value for value, _ in placed), owners(_spans(b for _, b in placed)), strict=True))
+        self.owners = {value: numbers[source] for value, source in self.sources.items()}
+        for value, buffer in placed:
+            op, kind = value.owner, value.type
+            assert isinstance(op, hardware.BufferOp) and isinstance(kind, BufferType)
+            row, owner, offset = element(kind.element_type), self.owners[value], op.offset.value.data
+            self.result.externals.append(External(op, buffer.name, offset, owner, row, kind.shape, _layout(kind)))
 
     def used(self, buffer: Buffer) -> None:
         assert buffer.offset is not None
@@ -260,7 +293,8 @@ class _Linker:
             self.used(buffer)
         offsets = [self.buffers[given].offset for given in op.args]
         offsets += [buffer.offset for buffer in kernel.buffers[kernel.arguments :]]
-        return Launch(kernel, tuple(offset for offset in offsets if offset is not None), op)
+        numbers = (*(self.owners[given] for given in op.args), *_local_owners(kernel))
+        return Launch(kernel, tuple(offset for offset in offsets if offset is not None), numbers, op)
 
     def check_argument(
         self, op: hardware.LaunchOp, name: str, number: int, arg: BlockArgument, given: SSAValue

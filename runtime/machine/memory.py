@@ -1,4 +1,4 @@
-"""The bytes of one memory, and which of them hold a value."""
+"""The bytes of one memory, and whose value each of them holds."""
 
 from __future__ import annotations
 
@@ -11,50 +11,57 @@ from .access import Access
 
 Array = npt.NDArray[Any]
 
-# A defined byte is 1, so that an element of n defined bytes reads as n ones in an unsigned integer of its width.
-_DEFINED = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.uint64(0x0101010101010101)}
-_MASKS: dict[int, np.dtype[Any]] = {width: value.dtype for width, value in _DEFINED.items()}
+# The owner of a byte is a number from 1 to 255, 0 is poison; an element of n bytes of owner o reads as o · 0x0101…01 in
+# an unsigned integer of its width.
+_ONES = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.uint64(0x0101010101010101)}
+_MASKS: dict[int, np.dtype[Any]] = {width: value.dtype for width, value in _ONES.items()}
 
 
 class MemoryBytes:
-    """`size` bytes. Without `poison` every byte counts as defined and nothing is tracked."""
+    """`size` bytes. Without `poison` every byte counts as defined and nothing is tracked; unless `owned`, all owners
+    count as one."""
 
-    def __init__(self, size: int, poison: bool) -> None:
+    def __init__(self, size: int, poison: bool, owned: bool = True) -> None:
         self.size = size
+        self.owned = owned
         self.data: Array = np.zeros(size, np.uint8)
-        self.defined: Array | None = np.zeros(size, np.uint8) if poison else None
+        self.owner: Array | None = np.zeros(size, np.uint8) if poison else None
 
     def forget(self) -> None:
         """Every byte becomes poison."""
-        if self.defined is not None:
-            self.defined[...] = 0
+        if self.owner is not None:
+            self.owner[...] = 0
 
     def poison(self, access: Access, base: int, width: int) -> None:
         """The elements of a region become poison."""
-        self._mark(access, base, width, 0)
+        self.define(access, base, width, 0)
 
-    def define(self, access: Access, base: int, width: int) -> None:
-        """The elements of a region hold values."""
-        self._mark(access, base, width, 1)
-
-    def _mark(self, access: Access, base: int, width: int, byte: int) -> None:
-        if self.defined is None:
+    def define(self, access: Access, base: int, width: int, owner: int) -> None:
+        """The elements of a region hold values of `owner`."""
+        if self.owner is None:
             return
-        covered = access.bytes(self.defined, base)
+        owner = owner if self.owned else min(owner, 1)
+        covered = access.bytes(self.owner, base)
         if covered is not None:
-            covered[...] = byte
+            covered[...] = owner
         else:
-            access.write(self.defined, base, _MASKS[width], np.asarray(_DEFINED[width] * byte, _MASKS[width]))
+            access.write(self.owner, base, _MASKS[width], np.asarray(_ONES[width] * owner, _MASKS[width]))
 
-    def first_poison(self, access: Access, base: int, width: int) -> tuple[int, ...] | None:
-        """Position in the region of the first element that has a poison byte, None where there is none."""
-        if self.defined is None:
+    def first_poison(self, access: Access, base: int, width: int, owner: int) -> tuple[int, ...] | None:
+        """Position in the region of the first element with a byte that is not `owner`'s, None where there is none."""
+        if self.owner is None:
             return None
-        covered = access.bytes(self.defined.view(np.bool_), base)
-        if covered is not None and covered.all():
+        owner = owner if self.owned else 1
+        covered = access.bytes(self.owner, base)
+        if covered is not None and (covered == owner).all():
             return None
-        mask = access.read(self.defined, base, _MASKS[width])
-        whole = mask == _DEFINED[width]
+        mask = access.read(self.owner, base, _MASKS[width])
+        whole = mask == _ONES[width] * owner
         if whole.all():
             return None
         return tuple(int(i) for i in np.unravel_index(int(np.argmin(whole)), whole.shape))
+
+    def owner_of(self, byte: int, width: int) -> int:
+        """The number in the first byte of an element that is not the same throughout, or that of all of them."""
+        assert self.owner is not None
+        return int(self.owner[byte : byte + width].min())

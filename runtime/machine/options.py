@@ -15,6 +15,8 @@ class MachineOptions:
 
     check         False turns off every check that costs time, whatever the ones below say
     check_poison  reading a byte that nothing defined is an error
+    check_owner   a byte holds a value of the buffer through which it was written only: read as a byte of another buffer
+                  that was given the same address, it is poison
     check_order   bytes that two engines touch without an order between them are an error (once per kernel)
     interleaving  order in which engines execute, within what their queues and events allow:
                   "program" as listed; "eager" transfers as soon as they can; "late" transfers only when nothing else
@@ -25,6 +27,7 @@ class MachineOptions:
 
     check: bool = True
     check_poison: bool = True
+    check_owner: bool = True
     check_order: bool = True
     interleaving: Interleaving = "program"
     seed: int = 0

@@ -21,6 +21,7 @@ from ...dialects.transfer import Region
 from .access import Runs, access, byte_runs, runs_meet
 from .affine import Counters
 from .cases import Cases
+from .errors import MachineError
 from .places import check_place
 from .program import EventKey, EventStep, Instruction, Kernel, Launch, View
 from .queues import in_program_order
@@ -57,7 +58,7 @@ class _Space:
         near = (self.bounds[:count, 0] < place.high) & (self.bounds[:count, 1] > place.low)
         for number in np.flatnonzero(near):
             other = self.places[number]
-            if runs_meet(runs, other.runs, other.base - base):
+            if runs_meet(runs, other.runs, other.base - base) is not None:
                 place.meets.append(other)
                 other.meets.append(place)
         place.meets.append(place)
@@ -109,7 +110,7 @@ def _shared_arguments(launch: Launch) -> set[int]:
 
 class _KernelOrder:
     def __init__(self, launch: Launch, cases: dict[Instruction, Cases], shared: set[int]) -> None:
-        self.kernel, self.bases, self.cases = launch.kernel, launch.bases, cases
+        self.launch, self.kernel, self.bases, self.cases = launch, launch.kernel, launch.bases, cases
         self.ignored = set(range(launch.kernel.arguments)) - shared
         self.ranks = {engine: rank for rank, engine in enumerate(self.kernel.engines)}
         self.clocks = [[0] * len(self.ranks) for _ in self.ranks]
@@ -160,9 +161,12 @@ class _KernelOrder:
             if last is None:
                 last = (clock[rank], step, tuple(counters))
             for other in place.meets:
-                self.compare(other.writes, rank, clock, last, view, "writes", "writes" if writes else "reads")
-                if writes:
-                    self.compare(other.reads, rank, clock, last, view, "reads", "writes")
+                racing = _unordered(other.writes, rank, clock)
+                if racing is not None:
+                    raise self.race(last, view, "writes" if writes else "reads", place, racing, "writes", other)
+                racing = _unordered(other.reads, rank, clock) if writes else None
+                if racing is not None:
+                    raise self.race(last, view, "writes", place, racing, "reads", other)
             if writes:
                 place.writes[rank] = last
                 if isinstance(step.op, hardware.MatmulOp):
@@ -182,17 +186,27 @@ class _KernelOrder:
             part = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
         if any(low >= high for low, high in part):
             return None
-        check_place(self.kernel, self.bases, step, view, base, access(view.layout, part), counters)
+        check_place(self.launch, step, view, base, access(view.layout, part), counters)
         return self.spaces.setdefault(view.memory, _Space()).add(base, byte_runs(view.layout, part))
 
-    def compare(
-        self, others: dict[int, Last], rank: int, clock: Sequence[int], last: Last, view: View, did: str, does: str
-    ) -> None:
-        for engine, (time, step, counters) in others.items():
-            if engine != rank and time > clock[engine]:
-                raise last[1].error(
-                    last[2],
-                    f"race: it {does} {view.name} in '{view.memory}' while {step.place(counters)} {did} bytes of it, "
-                    f"and nothing orders them",
-                    ("the other instruction", step.op.location),
-                )
+    def race(
+        self, last: Last, view: View, does: str, place: _Place, racing: Last, did: str, other: _Place
+    ) -> MachineError:
+        """Names both instructions, what each does, and the first bytes that both touch."""
+        shared = runs_meet(place.runs, other.runs, other.base - place.base)
+        assert shared is not None
+        low, high = place.base + shared[0], place.base + shared[1]
+        return last[1].error(
+            last[2],
+            f"race: it {does} {view.name} in '{view.memory}' while {racing[1].place(racing[2])} {did} bytes "
+            f"[{low}, {high}) of it, and nothing orders them",
+            ("the other instruction", racing[1].op.location),
+        )
+
+
+def _unordered(others: dict[int, Last], rank: int, clock: Sequence[int]) -> Last | None:
+    """The first of the last accesses of other engines that an engine with this clock has not waited for."""
+    for engine, last in others.items():
+        if engine != rank and last[0] > clock[engine]:
+            return last
+    return None

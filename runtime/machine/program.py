@@ -18,13 +18,17 @@ from .errors import MachineError
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """Bytes of a memory as a kernel sees them. An argument of the kernel has no offset until it is launched."""
+    """Bytes of a memory as a kernel sees them. An argument of the kernel has no offset until it is launched.
+
+    `slots` parts of equal size, each a multiple of the memory's alignment if there are several, make up `size` bytes.
+    """
 
     name: str
     memory: str
     offset: int | None
     size: int
     location: Attribute
+    slots: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +84,8 @@ class EventStep(Step):
 
     @property
     def event_name(self) -> str:
-        return event_name(self.event)
-
-
-def event_name(event: EventKey) -> str:
-    source, sink, number = event
-    return f"event {number} from '{source}' to '{sink}'"
+        source, sink, number = self.event
+        return f"event {number} from '{source}' to '{sink}'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,20 +192,23 @@ def _loops(body: Sequence[Node]) -> Iterator[Loop]:
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A kernel on off-chip bytes: `bases` are the addresses of all its buffers, local ones included."""
+    """A kernel on off-chip bytes: `bases` are the addresses of all its buffers, local ones included, and `owners` the
+    numbers of their bytes (owners.py)."""
 
     kernel: Kernel
     bases: tuple[int, ...]
+    owners: tuple[int, ...]
     op: hardware.LaunchOp
 
 
 @dataclass(frozen=True, eq=False)
 class External:
-    """An off-chip buffer of the program with its element type, layout and role."""
+    """An off-chip buffer of the program with its element type, layout, role and the number of its bytes."""
 
     op: hardware.BufferOp
     name: str
     offset: int
+    owner: int
     element: ElementType
     shape: tuple[int, ...]
     layout: Layout

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from ...dialects.target_model import DmaEngine, Target
 from .affine import Counters
+from .balance import check_spent, deadlock
 from .options import MachineOptions
-from .program import EventKey, EventStep, Instruction, Kernel, Loop, Node, event_name
+from .program import EventKey, EventStep, Instruction, Kernel, Loop, Node
 
 Item: TypeAlias = "tuple[Instruction | EventStep, Counters]"
 """A step and the counters of the loops around it (a tuple, or a list that changes when the next item is asked for)."""
@@ -77,8 +78,8 @@ def in_program_order(kernel: Kernel) -> Iterator[Item]:
         else:
             yield step, counters
     if queues:
-        raise _stuck({engine: queue[0] for engine, queue in queues.items()})
-    _check_spent(kernel, counts)
+        raise deadlock(kernel, [queue[0] for queue in queues.values()])
+    check_spent(kernel, counts)
 
 
 def _resume(counts: Counter[EventKey], queues: dict[str, deque[Item]]) -> Iterator[Item]:
@@ -115,14 +116,14 @@ def _by_choice(kernel: Kernel, choose: Callable[[Sequence[str]], str]) -> Iterat
     while heads:
         ready = [engine for engine, item in heads.items() if _ready(counts, item)]
         if not ready:
-            raise _stuck(heads)
+            raise deadlock(kernel, list(heads.values()))
         engine = choose(ready)
         step = heads[engine][0]
         if isinstance(step, EventStep):
             _count(counts, step)
         yield heads[engine]
         advance(engine)
-    _check_spent(kernel, counts)
+    check_spent(kernel, counts)
 
 
 def _queue(kernel: Kernel, engine: str) -> Iterator[Item]:
@@ -138,20 +139,3 @@ def _ready(counts: Counter[EventKey], item: Item) -> bool:
 
 def _count(counts: Counter[EventKey], step: EventStep) -> None:
     counts[step.event] += step.times if step.signals else -step.times
-
-
-def _stuck(heads: dict[str, Item]) -> Exception:
-    """Nothing can go on: the first wait, with those of the other engines as notes."""
-    stuck = [(step, counters) for step, counters in heads.values() if isinstance(step, EventStep)]
-    step, counters = stuck[0]
-    notes = [(f"{other.place(at)} waits for {other.event_name}", other.op.location) for other, at in stuck[1:]]
-    return step.error(counters, f"deadlock: {step.event_name} is never signalled enough", *notes)
-
-
-def _check_spent(kernel: Kernel, counts: Counter[EventKey]) -> None:
-    for event, count in counts.items():
-        if count:
-            step = next(s for s in kernel.steps() if isinstance(s, EventStep) and s.event == event and s.signals)
-            raise step.error(
-                (), f"{event_name(event)}: kernel @{kernel.name} ends with {count} signals that nothing waited for"
-            )

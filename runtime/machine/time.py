@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from ...dialects.target_model import Target
 from .affine import Counters
+from .balance import check_spent, deadlock
 from .cases import Case, Cases
 from .cursor import Cursor
-from .errors import MachineError
 from .period import Periods, Seen, State
 from .program import EventKey, EventStep, Instruction, Kernel, Loop
 from .queues import engine_part, walk
@@ -225,13 +225,7 @@ class KernelSimulation:
                 waiting[number] = max(time, now) + shift
 
     def _check_end(self) -> None:
-        blocked = [engine for engine in self.engines if engine.blocked is not None]
+        blocked = [(engine.blocked, engine.steps.counters) for engine in self.engines if engine.blocked is not None]
         if blocked:
-            step = blocked[0].blocked
-            assert step is not None
-            raise step.error(blocked[0].steps.counters, f"deadlock: {step.event_name} is never signalled enough")
-        for event, times in self.events.times.items():
-            if times:
-                step = next(s for s in self.kernel.steps() if isinstance(s, EventStep) and s.event == event)
-                left = f"ends with {len(times)} signals that nothing waited for"
-                raise MachineError(f"{step.event_name}: kernel @{self.kernel.name} {left}", step.op.location)
+            raise deadlock(self.kernel, blocked)
+        check_spent(self.kernel, {event: len(times) for event, times in self.events.times.items()})
