@@ -25,7 +25,8 @@ def test_every_folder_with_code_is_a_package() -> None:
     folders = {file.parent.relative_to(ROOT).as_posix() for top in tops for file in (ROOT / top).rglob("*.py")}
     assert folders == set(mapping.values())
     for name, folder in mapping.items():
-        assert name == (folder if folder == "tilewright" else f"tilewright.{folder.replace('/', '.')}")
+        path = folder.removeprefix("tilewright").strip("/").replace("/", ".")
+        assert name == f"tilewright.{path}".rstrip(".")
 
 
 def test_data_files_are_declared() -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "CheckError",
     "Module",
     "Program",
+    "Report",
     "Run",
     "SourceError",
     "Target",
@@ -28,6 +29,7 @@ __all__ = [
     "list_targets",
     "load",
     "load_target",
+    "report",
     "validate",
 ]
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from .errors import CheckError
     from .module import Module, TensorSpec, load
     from .program import Program
+    from .reporting.report import Report, report
     from .result import Run
     from .validation import Validation, validate
 
@@ -47,6 +50,7 @@ _HOMES = {
     "CheckError": "errors",
     "Module": "module",
     "Program": "program",
+    "Report": "reporting.report",
     "Run": "result",
     "SourceError": "ir.diagnostics",
     "Target": "dialects.target",
@@ -57,6 +61,7 @@ _HOMES = {
     "list_targets": "dialects.target",
     "load": "module",
     "load_target": "dialects.target",
+    "report": "reporting.report",
     "validate": "validation",
 }
 

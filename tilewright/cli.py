@@ -19,6 +19,7 @@ from .cli_info import passes_command, targets_command
 from .cli_opt import opt_command
 from .cli_options import Session
 from .cli_plan import plan_command
+from .cli_report import report_command
 from .cli_run import run_command
 from .errors import CheckError
 from .reproducer import write_reproducer
@@ -33,7 +34,15 @@ def cli() -> None:
     """Compiles tensor programs down to the instructions of an accelerator, and executes them."""
 
 
-for command in (compile_command, run_command, opt_command, plan_command, targets_command, passes_command):
+for command in (
+    compile_command,
+    run_command,
+    report_command,
+    opt_command,
+    plan_command,
+    targets_command,
+    passes_command,
+):
     cli.add_command(command)
 
 

@@ -55,18 +55,24 @@ def show_run(run: Run, figures: dict[str, Json], unfused: bool = False) -> None:
     if run.result is None:
         return
     out.print()
-    out.print(_traffic(figures, unfused))
+    out.print(traffic_table(figures, unfused))
     out.print()
-    cycles = f"{run.cycles} cycles, {cast(float, figures['time_us']):.1f} µs on {figures['target']}"
+    out.print(cycles_text(figures, unfused))
+    out.print()
+    out.print(kernel_table(figures))
+
+
+def cycles_text(figures: dict[str, Json], unfused: bool = False) -> str:
+    """Cycles, also against unfused kernels, and how busy each engine is; `unfused`: the kernels are unfused."""
+    cycles = cast(int, figures["cycles"])
+    text = f"{cycles} cycles, {cast(float, figures['time_us']):.1f} µs on {figures['target']}"
     baseline = figures["unfused"]
-    if isinstance(baseline, dict) and run.cycles and not unfused:
+    if isinstance(baseline, dict) and cycles and not unfused:
         other = cast(int, baseline["cycles"])
-        cycles += f"; unfused {other} cycles ({other / run.cycles:.2f}× those of the fused kernels)"
+        text += f"; unfused {other} cycles ({other / cycles:.2f}× those of the fused kernels)"
     engines = cast("dict[str, dict[str, float]]", figures["engines"])
     busy = ", ".join(f"{name} {figure['utilization']:.0%}" for name, figure in engines.items())
-    out.print(f"{cycles}\nbusy: {busy}")
-    out.print()
-    out.print(_kernels(figures))
+    return f"{text}\nbusy: {busy}"
 
 
 def _outputs(figures: dict[str, Json]) -> Table:
@@ -79,7 +85,8 @@ def _outputs(figures: dict[str, Json]) -> Table:
     return outputs
 
 
-def _traffic(figures: dict[str, Json], unfused: bool) -> Table:
+def traffic_table(figures: dict[str, Json], unfused: bool = False) -> Table:
+    """Off-chip bytes of the kernels, of unfused ones, and of any schedule; `unfused`: the kernels are unfused."""
     columns = ("read", "written", "total", "of compulsory")
     traffic = table("off-chip traffic", *columns, right=columns)
     bound = cast("int | None", figures["compulsory_bytes"])
@@ -95,7 +102,8 @@ def _traffic(figures: dict[str, Json], unfused: bool) -> Table:
     return traffic
 
 
-def _kernels(figures: dict[str, Json]) -> Table:
+def kernel_table(figures: dict[str, Json]) -> Table:
+    """Strategy, tiles, bytes and cycles of each launched kernel."""
     right = ("read", "written", "cycles")
     kernels = table("kernel", "strategy", "tiles", *right, right=right)
     for kernel in cast("list[dict[str, Json]]", figures["kernels"]):

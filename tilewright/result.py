@@ -51,6 +51,10 @@ class Unfused:
         read, written = off_chip_bytes(result.links, target)
         return Unfused(read, written, result.cycles)
 
+    def json(self) -> dict[str, Json]:
+        """`read_bytes`, `write_bytes`, `cycles`."""
+        return {"read_bytes": self.read_bytes, "write_bytes": self.write_bytes, "cycles": self.cycles}
+
 
 def _finite(error: float | None) -> float | None:
     """JSON has no infinity: where NaN or infinities differ, the largest number."""
@@ -115,9 +119,7 @@ class Run:
         figures |= machine_figures(self.program.module, self.result)
         twin = self.program.unfused if unfused else None
         bounds = self.program.compulsory
-        figures["unfused"] = (
-            {"read_bytes": twin.read_bytes, "write_bytes": twin.write_bytes, "cycles": twin.cycles} if twin else None
-        )
+        figures["unfused"] = twin.json() if twin else None
         figures["compulsory_bytes"] = sum(bounds) if bounds else None
         return figures
 
