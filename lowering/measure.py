@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
 
 from ..dialects.graph_fused import FusedOp
 from ..dialects.schedule import Schedule
@@ -19,6 +16,7 @@ from ..dialects.target_model import Target
 from ..runtime.machine import analyze
 from .bufferize import BufferizePass
 from .emit import EmitPass
+from .outline import kernel_alone
 from .place import PlacePass
 from .plan import PlanPass
 from .sync import SyncPass
@@ -40,14 +38,10 @@ def measure(ctx: Context, fused: FusedOp, schedule: Schedule, target: Target) ->
 
     Raises UserError if something does not fit or cannot be done on the target.
     """
-    block = Block(arg_types=[value.type for value in fused.args])
-    copy = FusedOp(block.args, [result.type for result in fused.res], Region())
-    fused.body.clone_into(copy.body)
-    copy.schedule = schedule.to_attr()
-    copy.location = fused.location
-    block.add_ops([copy, ReturnOp(*copy.res)])
-    kinds = ([value.type for value in fused.args], [result.type for result in fused.res])
-    module = ModuleOp([FuncOp("main", kinds, Region(block))])
+    module = kernel_alone(fused)
+    for op in module.walk():
+        if isinstance(op, FusedOp):
+            op.schedule = schedule.to_attr()
     set_target(module, target)
     for step in LOWERING:
         step.apply(ctx, module)

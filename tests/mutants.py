@@ -118,9 +118,12 @@ def _instruction_edits(number: int, op: hardware.InstructionOp) -> Iterator[tupl
     if op.fresh is not None:
         yield "drop fresh", lambda ops: _drop_property(ops[number], "fresh")
     if isinstance(op, hardware.DmaOp):
-        shape = op.shape(op.output)
+        shape, source = op.shape(op.output), op.inputs[0].owner
+        assert isinstance(source, hardware.ViewOp)
+        ends = source.valid.data.results if source.valid is not None else [AffineConstantExpr(n) for n in shape]
         for axis, extent in enumerate(shape):
-            if extent > 1:
+            # Where the source ends earlier than the tile, the last position of the tile is left out already.
+            if extent > 1 and ends[axis] == AffineConstantExpr(extent):
                 yield "shorten a dma", lambda ops, axis=axis: _shorten(ops[number], axis)
 
 

@@ -12,6 +12,8 @@ from tilewright.runtime.machine import MachineOptions
 
 import tilewright
 from tilewright import Program
+from tilewright.arrays import gather_inputs
+from tilewright.kernels import kernel_errors
 from tilewright.tolerance import default_tolerance, relative_error
 
 # The quick part is one element type on the default target.
@@ -93,3 +95,6 @@ def test_validation_blames_nothing(example: Example) -> None:
     validation = tilewright.validate(compiled(example, "f16", "davinci"))
     assert validation, str(validation)
     assert [step.name for step in validation.steps] == ["input", *validation.program.passes]
+    inputs = gather_inputs(validation.program.source, None, 0)
+    kernels = kernel_errors(validation.program, inputs)
+    assert kernels and not any(kernels), kernels

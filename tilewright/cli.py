@@ -21,6 +21,7 @@ from .cli_options import Session
 from .cli_plan import plan_command
 from .cli_report import report_command
 from .cli_run import run_command
+from .cli_validate import validate_command
 from .errors import CheckError
 from .reproducer import write_reproducer
 
@@ -37,6 +38,7 @@ def cli() -> None:
 for command in (
     compile_command,
     run_command,
+    validate_command,
     report_command,
     opt_command,
     plan_command,

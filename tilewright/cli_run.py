@@ -118,7 +118,7 @@ def _warn(outputs: Sequence[Mapping[str, object]], limits: Mapping[str, float]) 
         name, error = cast(str, output["name"]), cast("float | None", output["max_rel_err"])
         if error is not None and not error <= limits[name]:
             message = f"output '{name}' is {error:.2e} from float64; rounding explains {limits[name]:.1e}"
-            hint = "either the data overflow or cancel, or a pass is wrong; tilewright.validate tells which"
+            hint = "either the data overflow or cancel, or a pass is wrong: `tilewright validate` tells which"
             click.echo(render([Diagnostic("warning", message, suggestion=hint)]), err=True)
 
 

@@ -72,14 +72,22 @@ def summed_terms(op: Operation) -> int:
 
 def relative_error(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> float:
     """max|found − wanted| / max|wanted| over finite elements; infinite where NaN or infinities differ."""
+    return errors(found, wanted)[1]
+
+
+def errors(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> tuple[float, float]:
+    """max|found − wanted|, and the same divided by max|wanted| (if that is not 0), over finite elements.
+
+    Both are infinite where NaN or infinities differ, or the shapes.
+    """
     a, b = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
     if a.shape != b.shape:
-        return math.inf
+        return math.inf, math.inf
     finite = np.isfinite(b)
     odd = ~finite
     if not np.array_equal(a[odd], b[odd], equal_nan=True) or not np.all(np.isfinite(a[finite])):
-        return math.inf
+        return math.inf, math.inf
     if not finite.any():
-        return 0.0
+        return 0.0, 0.0
     difference, scale = float(np.max(np.abs(a[finite] - b[finite]))), float(np.max(np.abs(b[finite])))
-    return difference / scale if scale else difference
+    return difference, difference / scale if scale else difference

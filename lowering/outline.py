@@ -1,0 +1,37 @@
+"""One fused group as a program of its own: to be measured, or to be compared with its reference logic."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..dialects.graph_fused import FusedOp
+
+
+def kernel_alone(fused: FusedOp) -> ModuleOp:
+    """A module whose function does nothing but a copy of this group, with its schedule."""
+    block = Block(arg_types=[value.type for value in fused.args])
+    copy = FusedOp(block.args, [result.type for result in fused.res], Region())
+    fused.body.clone_into(copy.body)
+    if fused.schedule is not None:
+        copy.schedule = fused.schedule
+    copy.location = fused.location
+    block.add_ops([copy, ReturnOp(*copy.res)])
+    return _module(fused, block)
+
+
+def kernel_logic(fused: FusedOp) -> ModuleOp:
+    """A module whose function is the region of this group: what its kernel has to compute."""
+    block = Block(arg_types=[value.type for value in fused.args])
+    values: dict[SSAValue, SSAValue] = dict(zip(fused.body.block.args, block.args, strict=True))
+    for op in fused.body.block.ops:
+        if op is not fused.yield_op:
+            block.add_op(op.clone(values))
+    block.add_op(ReturnOp(*(values[value] for value in fused.yield_op.args)))
+    return _module(fused, block)
+
+
+def _module(fused: Operation, block: Block) -> ModuleOp:
+    kinds = ([value.type for value in fused.operands], [result.type for result in fused.results])
+    return ModuleOp([FuncOp("main", kinds, Region(block))])

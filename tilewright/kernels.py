@@ -1,0 +1,90 @@
+"""Each fused kernel by itself: on the values it is given in the program, against its own reference logic.
+
+Validation of passes says which pass is wrong; this says in which kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilewright.dialects.graph_functions import entry_function
+from tilewright.dialects.graph_fused import FusedOp
+from tilewright.dialects.target import set_target
+from tilewright.lowering.outline import kernel_alone, kernel_logic
+from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
+from tilewright.runtime import machine
+from tilewright.runtime.reference import evaluate
+from tilewright.runtime.weights import weight_reader
+
+from .arrays import Array
+from .errors import diagnosed
+from .program import Program
+from .tolerance import errors, output_tolerances
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """A kernel's farthest result: max|x − ref| and the same over max|ref|, `ref` being its logic in float64."""
+
+    name: str
+    absolute: float
+    relative: float
+    tolerance: float
+
+    def __bool__(self) -> bool:
+        """Whether it is too far."""
+        return not self.relative <= self.tolerance
+
+
+def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | None = None) -> list[KernelError]:
+    """Runs every scheduled group of a program alone, from its schedule down to the machine.
+
+    `arrays` are inputs of the program; the groups get what its evaluation, in the program's types, gives them. A
+    program without groups has none. Raises SourceError where a group cannot be lowered, CheckError where the machine
+    finds one wrong.
+    """
+    groups = [snapshot for snapshot in program.snapshots if snapshot.level == "graph"]
+    if not groups:
+        return []
+    module = groups[-1].module
+    function = entry_function(module)
+    given: dict[Operation, list[Array]] = {}
+
+    def remember(op: Operation, values: Sequence[Array], _: object) -> list[Array]:
+        assert isinstance(op, FusedOp)
+        given[op] = list(values)
+        return evaluate(kernel_logic(op), values, "native", loader)
+
+    loader = weight_reader(program.source.source.resolve)
+    found: list[KernelError] = []
+    with diagnosed(program.source.texts):
+        evaluate(function, arrays, "native", loader, {FusedOp.name: remember})
+        for number, (op, values) in enumerate(given.items()):
+            assert isinstance(op, FusedOp)
+            results = _run(kernel_alone(op), program, values)
+            logic = kernel_logic(op)
+            wanted = evaluate(logic, values, "f64", loader)
+            limits: Sequence[float] = output_tolerances(logic) if tolerance is None else [tolerance] * len(wanted)
+            rows = [(*errors(x, ref), limit) for x, ref, limit in zip(results, wanted, limits, strict=True)]
+            absolute, relative, limit = max(rows, key=lambda row: (not row[1] <= row[2], row[1]))
+            found.append(KernelError(f"{function.sym_name.data}_{number}", absolute, relative, limit))
+    return found
+
+
+def _run(module: ModuleOp, program: Program, values: Sequence[Array]) -> list[Array]:
+    set_target(module, program.target)
+    run_pipeline(module, parse_pipeline(",".join(_unscheduled(module))))
+    outputs: list[Any] = machine.run(module, values).outputs
+    return outputs
+
+
+def _unscheduled(module: ModuleOp) -> Sequence[str]:
+    """The passes left, without `schedule` where every group has one."""
+    left = remaining(module)
+    scheduled = all(op.schedule is not None for op in module.walk() if isinstance(op, FusedOp))
+    return [name for name in left if not (scheduled and name == "schedule")]
