@@ -12,7 +12,7 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute
@@ -22,8 +22,11 @@ from ..dialects.errors import UserError, UserErrors
 
 Severity = Literal["error", "warning", "note"]
 
-MAX_ERRORS = 20
-"""How many errors one reading of a file reports at most."""
+MAX_ERRORS = 10_000
+"""How many errors one reading of a file collects at most."""
+
+SHOWN_ERRORS = 20
+"""How many of them the text of an exception shows."""
 
 _WORD = re.compile(r'"[^"\n]*"|[%@^!#]?[\w$.]+|\S')
 _LONGEST_LINE = 240
@@ -49,6 +52,20 @@ class Diagnostic:
     def __str__(self) -> str:
         return render([self])
 
+    def json(self) -> dict[str, Any]:
+        """Every field as plain data, notes in the same form."""
+        return {
+            "severity": self.severity,
+            "message": self.message,
+            "file": self.file or None,
+            "line": self.line or None,
+            "column": self.column or None,
+            "length": self.length if self.line else None,
+            "source": self.source,
+            "suggestion": self.suggestion or None,
+            "notes": [note.json() for note in self.notes],
+        }
+
 
 class SourceError(Exception):
     """The text, or what it says, is wrong. Holds every diagnostic found, in the order of the text."""
@@ -58,7 +75,9 @@ class SourceError(Exception):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
     def __str__(self) -> str:
-        return render(self.diagnostics)
+        left = len(self.diagnostics) - SHOWN_ERRORS
+        more = f"\n… and {left} more, in .diagnostics" if left > 0 else ""
+        return render(self.diagnostics[:SHOWN_ERRORS]) + more
 
 
 def render(diagnostics: Iterable[Diagnostic]) -> str:

@@ -18,6 +18,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedInput
 
 from .diagnostics import SourceError
+from .recovery import errors_of
 from .syntax import (
     AliasNode,
     Array,
@@ -206,16 +207,20 @@ def _lark() -> Lark:
 def parse_syntax(text: str, file: str) -> list[OpNode | AliasNode]:
     """The top-level operations and aliases of a text.
 
-    Raises SourceError with one diagnostic for the first syntax error, or for nesting beyond the limits.
+    Raises SourceError with the syntax errors that are independent of one another, or for nesting beyond the limits.
     """
     try:
-        # With a transformer, lark returns what the start rule made, whatever its annotation says.
-        nodes = cast("list[OpNode | AliasNode]", _lark().parse(text))  # pyright: ignore[reportUnknownMemberType]
+        nodes = _parse(text)
     except UnexpectedInput as error:
         spelled = {d.name: str(d.pattern.value) for d in _lark().terminals if d.pattern.type == "str"}
-        raise SourceError([explain(error, text, file, spelled)]) from None
+        raise SourceError([explain(one, text, file, spelled) for one in errors_of(text, _parse, error)]) from None
     _check_nesting(text, file)
     return nodes
+
+
+def _parse(text: str) -> list[OpNode | AliasNode]:
+    # With a transformer, lark returns what the start rule made, whatever its annotation says.
+    return cast("list[OpNode | AliasNode]", _lark().parse(text))  # pyright: ignore[reportUnknownMemberType]
 
 
 def _check_nesting(text: str, file: str) -> None:

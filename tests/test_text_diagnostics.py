@@ -86,8 +86,38 @@ def test_independent_errors_are_reported_together_and_consequences_not() -> None
     assert [line for line, *_ in found] == [2, 4, 5]
 
 
-def test_at_most_twenty_errors() -> None:
-    assert len(errors_of("\n".join(f"%{i} = graph.nothing" for i in range(50)) + "\n")) == 20
+def test_all_errors_are_collected_and_an_exception_shows_the_first() -> None:
+    with pytest.raises(SourceError) as caught:
+        parse_module("\n".join(f"%{i} = graph.nothing" for i in range(50)) + "\n")
+    assert len(caught.value.diagnostics) == 50
+    text = str(caught.value)
+    assert text.count("error:") == 20 and text.endswith("… and 30 more, in .diagnostics")
+
+
+SYNTAX = {
+    "a missing comma": "%c = graph.add %a %b",
+    "a missing type": "%c = graph.add %a, %b :",
+    "an open type": "%c = graph.add %a, %b : tensor<4xf32",
+    "two equals": "%c = graph.add %a, %b {x = = 1}",
+}
+
+
+@pytest.mark.parametrize("first", SYNTAX)
+@pytest.mark.parametrize("second", SYNTAX)
+def test_syntax_errors_of_several_operations_are_reported_together(first: str, second: str) -> None:
+    """Each once, at its own line (what ends too early, at the next), with nothing made up between them."""
+    good = "%d = graph.add %a, %b"
+    text = in_function(good, SYNTAX[first], good, SYNTAX[second], good)
+    alone = [errors_of(in_function(good, *middle, good)) for middle in
+             ((SYNTAX[first], good, good), (good, good, SYNTAX[second]))]  # fmt: skip
+    assert errors_of(text) == [error for errors in alone for error in errors]
+
+
+@pytest.mark.parametrize(
+    "broken", ["%c = graph.add %a, (%b", "func.func @f( {", "^bb0(%a", "%c = graph.add %a, %b : (", "}}"]
+)
+def test_what_cannot_be_left_out_ends_the_reading(broken: str) -> None:
+    assert len(errors_of(in_function(broken, "%d = graph.add %a %b"))) == 1
 
 
 def test_an_error_in_a_header_is_reported_with_those_of_its_body() -> None:

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Sequence
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from tilewright.dialects.errors import UserError
-from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors, render
+from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors
 
 from . import __version__
 from .cli_compile import compile_command
+from .cli_diagnostics import show_diagnostics, with_diagnostic_options
 from .cli_info import passes_command, targets_command
 from .cli_opt import opt_command
 from .cli_options import Session
@@ -22,7 +21,7 @@ from .cli_plan import plan_command
 from .cli_report import report_command
 from .cli_run import run_command
 from .cli_validate import validate_command
-from .errors import CheckError
+from .errors import CheckError, plain_error
 from .reproducer import write_reproducer
 
 OK, BAD_INPUT, USAGE, INTERNAL, CHECK_FAILED = range(5)
@@ -45,7 +44,7 @@ for command in (
     targets_command,
     passes_command,
 ):
-    cli.add_command(command)
+    cli.add_command(with_diagnostic_options(command))
 
 
 def invoke(args: Sequence[str]) -> int:
@@ -60,16 +59,19 @@ def invoke(args: Sequence[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        error.show()
+        if session.json_diagnostics:
+            show_diagnostics([Diagnostic("error", error.format_message())], session)
+        else:
+            error.show()
         return error.exit_code
     except CheckError as error:
-        return _fail(error, CHECK_FAILED)
+        return _fail(error, CHECK_FAILED, session)
     except SourceError as error:
-        return _fail(error, BAD_INPUT)
+        return _fail(error, BAD_INPUT, session)
     except UserError as error:
-        return _fail(SourceError(from_user_errors(error, {})), BAD_INPUT)
+        return _fail(SourceError(from_user_errors(error, {})), BAD_INPUT, session)
     except MemoryError:
-        return _fail(SourceError([Diagnostic("error", "the arrays of this program do not fit into memory")]), BAD_INPUT)
+        return _fail(plain_error("the arrays of this program do not fit into memory"), BAD_INPUT, session)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -80,16 +82,11 @@ def invoke(args: Sequence[str]) -> int:
         path = write_reproducer(error, session, args)
         where = f"; a reproducer is in '{path}'" if path else ""
         lines = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
-        return _fail(SourceError([Diagnostic("error", f"{lines}{where}")]), INTERNAL)
+        return _fail(plain_error(f"{lines}{where}"), INTERNAL, session)
 
 
-def _fail(error: SourceError, code: int) -> int:
-    text = Text(render(error.diagnostics))
-    text.highlight_regex(r"(?m)^(.*: )?error:.*$", "bold")
-    text.highlight_regex(r"(?m)\berror:", "bold red")
-    text.highlight_regex(r"(?m)^[ \t]*\^+$", "bold green")
-    text.highlight_regex(r"(?m)^(help|note):", "bold cyan")
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text)
+def _fail(error: SourceError, code: int, session: Session) -> int:
+    show_diagnostics(error.diagnostics, session)
     return code
 
 

@@ -30,6 +30,9 @@ class Session:
     command: tuple[str, ...] = ("compile",)
     """The command, with the options it needs, that takes a dump on through a pipeline."""
 
+    all_errors: bool = False
+    json_diagnostics: bool = False
+
     def watch(self, passes: Sequence[ModulePass]) -> Watcher:
         """For `compile`: remembers, and dumps where wanted."""
         self.passes, self.snapshots = passes, []

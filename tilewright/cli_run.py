@@ -10,10 +10,11 @@ from typing import cast
 
 import click
 
-from tilewright.ir.diagnostics import Diagnostic, SourceError, render
+from tilewright.ir.diagnostics import Diagnostic, SourceError
 
 from .api import Objective, compile
 from .arrays import expected_array, npy_bytes, read_npy
+from .cli_diagnostics import show_diagnostics
 from .cli_options import Session, parse_files, program_options
 from .errors import CheckError, plain_error
 from .files import check_writable, write_atomically
@@ -89,7 +90,7 @@ def run_command(
         write_atomically(Path(json_path), json.dumps(figures, indent=2) + "\n")
     for name, path in save.items():
         write_atomically(path, npy_bytes(run.outputs[name]))
-    _warn(cast("list[dict[str, object]]", figures["outputs"]), limits)
+    _warn(session, cast("list[dict[str, object]]", figures["outputs"]), limits)
     if wanted:
         _compare(run, wanted, limits, expected)
 
@@ -112,14 +113,14 @@ def _tolerances(program: Program, given: float | None) -> dict[str, float]:
     return dict(zip(names, output_tolerances(program.source.op), strict=True))
 
 
-def _warn(outputs: Sequence[Mapping[str, object]], limits: Mapping[str, float]) -> None:
+def _warn(session: Session, outputs: Sequence[Mapping[str, object]], limits: Mapping[str, float]) -> None:
     """Says which outputs are further from float64 than rounding explains: overflow, cancellation, or a wrong pass."""
     for output in outputs:
         name, error = cast(str, output["name"]), cast("float | None", output["max_rel_err"])
         if error is not None and not error <= limits[name]:
             message = f"output '{name}' is {error:.2e} from float64; rounding explains {limits[name]:.1e}"
             hint = "either the data overflow or cancel, or a pass is wrong: `tilewright validate` tells which"
-            click.echo(render([Diagnostic("warning", message, suggestion=hint)]), err=True)
+            show_diagnostics([Diagnostic("warning", message, suggestion=hint)], session)
 
 
 def _compare(run: Run, wanted: Mapping[str, object], limits: Mapping[str, float], files: Mapping[str, Path]) -> None:
