@@ -197,7 +197,7 @@ def test_what_a_program_says_is_escaped() -> None:
     table = Table("a<")
     table.add_row("<b")
     assert "a&lt;" in page(Section("k", "t", [table])) and "&lt;b" in page(Section("k", "t", [table]))
-    assert "shown" in terminal(section)
+    assert "shown" in map(str, terminal(section))
 
 
 def test_long_constants_are_elided_in_the_view_and_kept() -> None:
@@ -223,3 +223,53 @@ def test_the_command() -> None:
     done = shell("report", file, "--section", "fusoin", "-p", "canonicalize")
     assert done.code == 1 and "no section 'fusoin'; did you mean 'fusion'?" in done.err
     assert shell("report", file, "--html", "no/where.html").code == 1
+
+
+# --- differences ----------------------------------------------------------------------------------------------------
+
+
+def test_a_program_is_like_itself() -> None:
+    made = tilewright.diff(compiled("gated_unit"), compiled("gated_unit"))
+    data = made.json()
+    figures, levels = data["figures"], data["levels"]
+    assert isinstance(figures, dict) and all(one == two for one, two in figures.values())  # pyright: ignore
+    assert levels == {"graph": [], "tile": [], "hardware": []}
+    assert "second" in str(made) and " both " in str(made) and "%" not in str(made)
+
+
+def test_two_targets_differ_in_what_they_count() -> None:
+    a, b = compiled("gated_unit", "unified"), compiled("gated_unit", "davinci")
+    data = tilewright.diff(a, b).json()
+    figures, levels, kernels = data["figures"], data["levels"], data["kernels"]
+    assert isinstance(figures, dict) and isinstance(levels, dict) and isinstance(kernels, list)
+    for place, program in enumerate((a, b)):
+        run = program.analyze()
+        assert figures["cycles"][place] == run.cycles  # pyright: ignore
+        for link, count in run.links.items():
+            assert figures[f"moved {link}"][place] == count  # pyright: ignore
+    assert figures["busy cycles of mte2"][0] == 0  # pyright: ignore
+    kernel = kernels[0]
+    assert isinstance(kernel, dict) and kernel["first"] != kernel["second"]
+    for level in ("graph", "tile", "hardware"):
+        text = levels[level]
+        assert isinstance(text, list) and any(line.startswith("+") for line in map(str, text))
+
+
+def test_the_diff_command() -> None:
+    small = "func.func @main(%x: tensor<8x16xf16>) -> tensor<8x16xf16> {\n"
+    small += "  %y = graph.exp %x\n  return %y : tensor<8x16xf16>\n}\n"
+    Path("a.mlir").write_text(small)
+    Path("b.mlir").write_text(small.replace("exp", "tanh"))
+    done = shell("diff", "a.mlir", "b.mlir", "--target", "unified")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert any(line.startswith("-") and '"exp"' in line for line in lines)
+    assert any(line.startswith("+") and '"tanh"' in line for line in lines)
+    done = shell("diff", "a.mlir", "--pipeline-b", "canonicalize", "-p", "canonicalize,decompose", "--json", "-")
+    assert list(json.loads(done.out)) == ["levels"]
+    done = shell("diff", "a.mlir", "--to", "x")
+    assert done.code == 2
+    done = shell("diff", "a.mlir", "c.mlir", "--html", "d.html")
+    assert done.code == 1 and "no file 'c.mlir'" in done.err and not Path("d.html").exists()
+    assert shell("diff", "a.mlir", "b.mlir", "-p", "canonicalize", "--html", "d.html").out == ""
+    assert "a.mlir on davinci and b.mlir on davinci" in Path("d.html").read_text()

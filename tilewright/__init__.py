@@ -26,6 +26,7 @@ __all__ = [
     "Validation",
     "__version__",
     "compile",
+    "diff",
     "list_targets",
     "load",
     "load_target",
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from .errors import CheckError
     from .module import Module, TensorSpec, load
     from .program import Program
-    from .reporting.report import Report, report
+    from .reporting.report import Report, diff, report
     from .result import Run
     from .validation import Validation, validate
 
@@ -58,6 +59,7 @@ _HOMES = {
     "UserError": "dialects.errors",
     "Validation": "validation",
     "compile": "api",
+    "diff": "reporting.report",
     "list_targets": "dialects.target",
     "load": "module",
     "load_target": "dialects.target",

@@ -14,6 +14,7 @@ from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors
 from . import __version__
 from .cli_compile import compile_command
 from .cli_diagnostics import show_diagnostics, with_diagnostic_options
+from .cli_diff import diff_command
 from .cli_info import passes_command, targets_command
 from .cli_opt import opt_command
 from .cli_options import Session
@@ -39,6 +40,7 @@ for command in (
     run_command,
     validate_command,
     report_command,
+    diff_command,
     opt_command,
     plan_command,
     targets_command,

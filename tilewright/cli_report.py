@@ -49,7 +49,7 @@ def report_command(
     if json_path is not None and not to_file:
         click.echo(text)
     elif html_path is None or sections:
-        console().print(made.renderable())
+        console().print(made.renderable(), crop=False)
     if html_path is not None:
         write_atomically(html_path, made.html())
     if json_path is not None and to_file:

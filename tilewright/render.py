@@ -109,11 +109,13 @@ def kernel_table(figures: dict[str, Json]) -> Table:
     for kernel in cast("list[dict[str, Json]]", figures["kernels"]):
         counts = (bytes_text(cast(int, kernel["read_bytes"])), bytes_text(cast(int, kernel["write_bytes"])))
         strategy = cast("str | None", kernel["strategy"]) or ""
-        kernels.add_row(cast(str, kernel["name"]), strategy, _tiles(kernel["schedule"]), *counts, str(kernel["cycles"]))
+        kernels.add_row(
+            cast(str, kernel["name"]), strategy, tiles_text(kernel["schedule"]), *counts, str(kernel["cycles"])
+        )
     return kernels
 
 
-def _tiles(schedule: Json) -> str:
+def tiles_text(schedule: Json) -> str:
     """`a=1/8 b=64/512`: tile and extent of each axis; looped axes in their order come first."""
     if not isinstance(schedule, dict):
         return ""

@@ -6,6 +6,7 @@ from html import escape
 
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from .section import Heading, Html, Part, Section
 
@@ -18,7 +19,7 @@ def terminal(section: Section) -> list[RenderableType]:
             case Heading():
                 shown += ["", part.text]
             case Html():
-                shown += ["", part.text] if part.text else []
+                shown += ["", Text(part.text, no_wrap=True, overflow="ignore")] if part.text else []
             case _:
                 shown += ["", part]
     return [f"── {section.title} " + "─" * max(3, 60 - len(section.title)), *shown] if shown else []

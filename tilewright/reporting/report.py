@@ -1,4 +1,4 @@
-"""A report: sections about one program, and its three forms."""
+"""A report: sections about one program, or about the differences between two, and its three forms."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tilewright.runtime.report import Json, target_name
 from ..errors import plain_error
 from ..program import Program
 from ..render import PLAIN_WIDTH
+from .differences import DIFFERENCES
 from .parts import page, terminal
 from .section import Section, Subject
 from .sections import SECTIONS
@@ -24,9 +25,9 @@ from .sections import SECTIONS
 
 @dataclass(frozen=True)
 class Report:
-    """What `tilewright.report` gives. `str(report)` is the terminal's text; notebooks show the page."""
+    """What `tilewright.report` and `tilewright.diff` give. `str()` is the terminal's text; notebooks show the page."""
 
-    program: Program = field(repr=False)
+    title: str
     sections: tuple[Section, ...] = field(repr=False)
 
     def renderable(self) -> Group:
@@ -35,7 +36,7 @@ class Report:
 
     def html(self) -> str:
         """One page that needs nothing else: no script, style or picture from elsewhere."""
-        title = f"{Path(self.program.source.source.file).name} on {target_name(self.program.module)}"
+        title = self.title
         links = "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in self.sections)
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
@@ -51,11 +52,13 @@ class Report:
 
     def __str__(self) -> str:
         stream = StringIO()
-        Console(file=stream, width=PLAIN_WIDTH, highlight=False, markup=False, emoji=False).print(self.renderable())
+        Console(file=stream, width=PLAIN_WIDTH, highlight=False, markup=False, emoji=False).print(
+            self.renderable(), crop=False
+        )
         return stream.getvalue()
 
     def __repr__(self) -> str:
-        return f"<tilewright.Report: {', '.join(section.key for section in self.sections)}>"
+        return f"<tilewright.Report on {self.title}: {', '.join(section.key for section in self.sections)}>"
 
     def _repr_html_(self) -> str:
         """A frame of its own: the styles of the page are not to reach the notebook."""
@@ -73,7 +76,20 @@ def report(program: Program, sections: Sequence[str] = ()) -> Report:
             raise plain_error(f"a report has no section '{name}'; {hint}")
     subject = Subject(program)
     made = [make(subject) for key, make in SECTIONS.items() if not sections or key in sections]
-    return Report(program, tuple(section for section in made if section is not None))
+    return Report(title_of(program), tuple(section for section in made if section is not None))
+
+
+def diff(a: Program, b: Program) -> Report:
+    """How two compiled programs differ: figures, kernels, memory, and the IR level by level."""
+    first, second = Subject(a), Subject(b)
+    made = [make(first, second) for make in DIFFERENCES]
+    title = f"{title_of(a)} and {title_of(b)}"
+    return Report(title, tuple(section for section in made if section is not None))
+
+
+def title_of(program: Program) -> str:
+    """The file and the target of a program."""
+    return f"{Path(program.source.source.file).name} on {target_name(program.module)}"
 
 
 def _asset(name: str) -> str:
