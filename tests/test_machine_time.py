@@ -122,6 +122,39 @@ def test_what_repeats_is_skipped() -> None:
     assert result.cycles == few + (more - few) * 999_000 // 2
 
 
+def on_chip(first: int, second: int, valid: str = "2, 64", more: str = "") -> str:
+    """Two nested loops of exp on one tile: no transfer, no event inside."""
+    inside = lines(
+        view("a", "p", (2, 64), "f32", "ub", counters=("i", "j"), valid=valid),
+        'hardware.vector %a, %a {fn = "exp", engine = "vector"}',
+        more,
+    )
+    body = lines(local("p", 0, (2, 64), "f32", "ub"), loop("i", first, loop("j", second, inside)))
+    return program(body, [((2, 64), "f32")], [])
+
+
+def test_loops_of_one_engine_take_their_sum() -> None:
+    """Closed form: launch, and iterations times the cycles of one; ten thousand million iterations are no more work."""
+    assert analyze(parsed(on_chip(3, 5))).cycles == LAUNCH + 15 * EXP
+    result = analyze(parsed(on_chip(100_000, 100_000)))
+    assert result.cycles == LAUNCH + 10**10 * EXP and result.kernels[0].instructions == 10**10
+    assert result.engine_busy == {"vector": 10**10 * EXP}
+
+
+@pytest.mark.parametrize("valid", ["2, 60 - d1 * 5", "d0, 64 - d1 mod 3", "2 - d0 floordiv 4, d1 + 60", "d0 - d1, 64"])
+def test_regions_of_a_loop_of_one_engine(valid: str) -> None:
+    both_ways(on_chip(7, 11, valid))
+
+
+@pytest.mark.parametrize("engines", [("vector", "mte1"), ("mte1", "vector")])
+def test_loops_of_events_without_transfers(engines: tuple[str, str]) -> None:
+    """Two engines that wait for one another, and nothing that goes through the port."""
+    text = on_chip(2, 9, "2, 64", lines(both(*engines), both(engines[1], engines[0], 1)))
+    both_ways(text)
+    result = analyze(parsed(on_chip(3, 5_000_000, "2, 64", lines(both(*engines), both(engines[1], engines[0], 1)))))
+    assert result.cycles == LAUNCH + 15_000_000 * EXP
+
+
 ENGINES = ("mte2", "vector", "mte3")
 
 

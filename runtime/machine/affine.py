@@ -29,11 +29,12 @@ class Affine:
 
 @dataclass(frozen=True, eq=False)
 class AffineList:
-    """Several values at once."""
+    """Several values at once; `each` says of every one what it depends on."""
 
     at: Callable[[Counters], tuple[int, ...]]
     constant: tuple[int, ...] | None
     depends: frozenset[int]
+    each: tuple[frozenset[int], ...]
 
 
 def compile_affine(expr: AffineExpr, depths: Sequence[int], location: Attribute | None = None) -> Affine:
@@ -49,7 +50,7 @@ def compile_affines(
     """Several expressions as one function that gives a tuple."""
     text = "(" + "".join(_text(expr, depths, location) + "," for expr in exprs) + ")"
     at, depends = cast(Callable[[Counters], tuple[int, ...]], _compiled(text)), _depends(exprs, depths)
-    return AffineList(at, None if depends else at(()), depends)
+    return AffineList(at, None if depends else at(()), depends, tuple(_depends([expr], depths) for expr in exprs))
 
 
 def _compiled(text: str) -> object:

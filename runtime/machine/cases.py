@@ -26,6 +26,7 @@ from .reach import error_of
 class Case:
     """An instruction on one region.
 
+    step       the instruction
     region     [low, high) per axis
     accesses   per view, None where nothing of it is touched
     whole      the whole extent of the output, to poison before writing; None unless `fresh`
@@ -35,6 +36,7 @@ class Case:
     link       name of the link and bytes counted on it; None for everything but transfers
     """
 
+    step: Instruction
     region: Region
     accesses: tuple[Access | None, ...]
     whole: Access | None
@@ -51,13 +53,16 @@ _MOST = 1 << 17
 
 
 class Cases:
-    """The cases of one instruction: one if its bounds are constant, else found by the counters they depend on."""
+    """The cases of one instruction: one if its bounds are constant, else found by the counters they depend on.
+
+    `offchip`: whether it moves bytes through the off-chip port, on any region."""
 
     def __init__(self, step: Instruction, target: Target) -> None:
         self.step, self.target = step, target
         self.known: dict[Region, Case] = {}
         self.recent: dict[object, Case] = {}
         self.key = itemgetter(*sorted(step.depends)) if step.depends else None
+        self.offchip = _offchip(step, target)
         self.only: Case | None = None if step.depends else self._case(step.region(()), ())
 
     def at(self, counters: Counters) -> Case:
@@ -85,11 +90,11 @@ class Cases:
         empty = _nothing(step, region)
         accesses = tuple(_access(view, axes, region) for view, axes in zip(step.views, step.axes, strict=True))
         if empty:
-            return Case(region, (None,) * len(step.views), whole, True)
+            return Case(step, region, (None,) * len(step.views), whole, True)
         try:
             if isinstance(step.op, hardware.DmaOp):
                 return self._transfer(region, accesses, whole)
-            return Case(region, accesses, whole, False, cycles(step, region, self.target))
+            return Case(step, region, accesses, whole, False, cycles(step, region, self.target))
         except UserError as error:
             found = error_of(step, error)
             raise (step.error(counters, error.message) if error.location is None else found) from None
@@ -107,6 +112,7 @@ class Cases:
         offchip = cost.is_offchip(self.target, move)
         port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target)) if offchip else 0
         return Case(
+            self.step,
             region,
             accesses,
             whole,
@@ -117,6 +123,14 @@ class Cases:
             (f"{source.memory}->{destination.memory}", moved.link_bytes),
             offchip,
         )
+
+
+def _offchip(step: Instruction, target: Target) -> bool:
+    """Whether the instruction moves bytes through the off-chip port."""
+    if not isinstance(step.op, hardware.DmaOp):
+        return False
+    move = target.move(step.views[0].memory, step.views[1].memory)
+    return move is not None and cost.is_offchip(target, move)
 
 
 def _nothing(step: Instruction, region: Region) -> bool:

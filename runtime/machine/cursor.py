@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .program import EventStep, Instruction, Loop, Node
+from .program import Loop, Node
 
 
 @dataclass(eq=False, slots=True)
@@ -23,24 +23,26 @@ class Frame:
 class Cursor:
     """The steps of a nest in list order. `counters` are those of the step last given.
 
-    `frames[0]` is the kernel's block, `frames[d + 1]` the body of the loop at depth d.
+    `frames[0]` is the kernel's block, `frames[d + 1]` the body of the loop at depth d. Loops in `whole` are given as
+    they are, not entered.
     """
 
-    def __init__(self, body: Sequence[Node], depth: int) -> None:
+    def __init__(self, body: Sequence[Node], depth: int, whole: frozenset[Loop] = frozenset()) -> None:
+        self.whole = whole
         self.counters = [0] * depth
         self.frames = [Frame(body, 0)]
 
-    def __iter__(self) -> Iterator[Instruction | EventStep]:
+    def __iter__(self) -> Iterator[Node]:
         return self
 
-    def __next__(self) -> Instruction | EventStep:
+    def __next__(self) -> Node:
         frames = self.frames
         while frames:
             frame = frames[-1]
             if frame.index < len(frame.nodes):
                 node = frame.nodes[frame.index]
                 frame.index += 1
-                if not isinstance(node, Loop):
+                if not isinstance(node, Loop) or node in self.whole:
                     return node
                 lower, upper = node.lower.at(self.counters), node.upper.at(self.counters)
                 if lower < upper:

@@ -1,14 +1,14 @@
 """Skipping over iterations that repeat: where a loop has reached a period, the rest of it is that period again.
 
-The state of a simulation is where every engine stands and what it waits for, all times counted from the moment that the
-next transfer begins (what lies before that moment can delay nothing any more). If the state is the same at two
+The state of a simulation is where every engine stands and what it waits for, all times counted from the earliest moment
+at which anything can go on. If the state is the same at two
 iterations of a loop but for the loop's counter, then what happened between them happens again, as long as the
 instructions of later iterations touch regions of the same sizes and no engine leaves the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,22 +17,22 @@ import numpy.typing as npt
 
 from ...dialects.hardware import ForOp
 from .affine import AffineList
-from .program import Instruction, Loop, View
+from .program import Instruction, Loop, Node
+from .tally import Counts
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 State: TypeAlias = tuple[object, ...]
-Walk: TypeAlias = "Callable[[Sequence[Any], list[Any]], Iterator[object]]"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A state of a loop: iteration and time of the transfer it was seen at, the iterations of the engines that are
-    least far, and what had been counted."""
+    """A state of a loop: iteration and time it was seen at, the iteration of the engine that is least far, and what had
+    been counted."""
 
     value: int
     time: int
     least: int
-    counts: tuple[int, ...]
+    counts: Counts
 
 
 @dataclass(eq=False)
@@ -50,9 +50,8 @@ class Instance:
 class Periods:
     """The current executions of the loops of a kernel. `loops` have the steps of all engines."""
 
-    def __init__(self, loops: Iterable[Loop], walk: Walk) -> None:
+    def __init__(self, loops: Iterable[Loop]) -> None:
         self.loops = {loop.op: loop for loop in loops}
-        self.walk = walk
         self.instances: dict[ForOp, Instance] = {}
         self.regular: dict[ForOp, bool] = {}
 
@@ -61,7 +60,7 @@ class Periods:
         regular = self.regular.get(loop.op)
         if regular is None:
             body = self.loops[loop.op].body
-            regular = self.regular[loop.op] = not any(_bounds_depend(node, loop.depth) for node in body)
+            regular = self.regular[loop.op] = not any(bounds_depend(node, loop.depth) for node in body)
         if not regular:
             return None
         found = self.instances.get(loop.op)
@@ -74,7 +73,7 @@ class Periods:
         iteration `most` now."""
         period = value - seen.value
         if instance.bounds is None:
-            instance.bounds = self._bounds(instance, self.loops[loop.op])
+            instance.bounds = bounds_over(self.loops[loop.op], instance.outer, instance.lower, instance.upper)
         bounds = instance.bounds
         last = instance.upper - 1
         if bounds.size:
@@ -85,45 +84,76 @@ class Periods:
                 last = min(last, instance.lower + first + int(broken[0]) + period - 1)
         return max((last - most) // period, 0)
 
-    def _bounds(self, instance: Instance, loop: Loop) -> IntArray:
-        """Bounds of all active regions in one iteration that depend on the counter: a row each, a column for every
-        iteration."""
-        count = instance.upper - instance.lower
-        counters: list[Any] = [*instance.outer, np.arange(instance.lower, instance.upper, dtype=np.int64)]
-        counters += [0] * (_depth(loop) - len(counters))
-        rows: dict[bytes, IntArray] = {}
-        done: set[tuple[object, ...]] = set()
-        for step in self.walk(loop.body, counters):
-            if not isinstance(step, Instruction) or loop.depth not in step.depends:
-                continue
-            key = (step, *(counters[depth] for depth in sorted(step.depends) if depth > loop.depth))
-            if key not in done:
-                done.add(key)
-                for view in step.views:
-                    for row in _rows(view, counters, count):
+
+def bounds_over(loop: Loop, outer: Sequence[int], lower: int, upper: int) -> IntArray:
+    """Bounds of all active regions in one iteration that change with the loop's counter: a row each, a column for
+    every iteration in [lower, upper). `outer` are the counters around the loop."""
+    count = upper - lower
+    counters: list[Any] = [*outer, np.arange(lower, upper, dtype=np.int64)]
+    counters += [0] * (_depth(loop) - len(counters))
+    rows: dict[bytes, IntArray] = {}
+    for step, inner in _inside(loop.body, ()):
+        for view in step.views:
+            for bound in (view.start, view.valid):
+                if bound is not None and loop.depth in bound.depends:
+                    for row in _rows(bound, view.shape, loop.depth, inner, counters, count):
                         rows[row.tobytes()] = row
-        changing = [row for row in rows.values() if (row != row[0]).any()]
-        return np.stack(changing) if changing else np.empty((0, count), np.int64)
+    return np.stack(list(rows.values())) if rows else np.empty((0, count), np.int64)
 
 
-def _rows(view: View, counters: Sequence[Any], count: int) -> Iterator[IntArray]:
-    for bound in (view.start, view.valid):
-        if bound is not None:
-            for value, extent in zip(_at(bound, counters), view.shape, strict=True):
-                yield np.broadcast_to(np.clip(np.asarray(value, np.int64), 0, extent), (count,))
+def _inside(body: Sequence[Node], loops: tuple[Loop, ...]) -> Iterator[tuple[Instruction, tuple[Loop, ...]]]:
+    """Every instruction with the loops of the body around it, outermost first."""
+    for node in body:
+        if isinstance(node, Loop):
+            yield from _inside(node.body, (*loops, node))
+        elif isinstance(node, Instruction):
+            yield node, loops
 
 
-def _at(bound: AffineList, counters: Sequence[Any]) -> tuple[object, ...]:
-    """Bounds for all values of one counter at once: compiled expressions work on arrays just as on numbers."""
-    return bound.at(counters)
+def _rows(
+    bound: AffineList, shape: Sequence[int], depth: int, inner: Sequence[Loop], counters: list[Any], count: int
+) -> Iterator[IntArray]:
+    """What the bounds of a view are over the iterations, where they change, for every value of the inner counters that
+    they depend on too."""
+    for number, (depends, extent) in enumerate(zip(bound.each, shape, strict=True)):
+        if depth in depends:
+            for _ in _values(inner, _needed(depends, inner), counters):
+                value = np.asarray(bound.at(counters)[number], np.int64)  # compiled expressions work on arrays too
+                row = np.broadcast_to(np.clip(value, 0, extent), (count,))
+                if (row != row[0]).any():
+                    yield row
 
 
-def _bounds_depend(node: object, depth: int) -> bool:
+def _needed(depends: frozenset[int], inner: Sequence[Loop]) -> frozenset[int]:
+    """Depths of the inner loops whose counters matter, for a bound or for the bounds of a loop that matters."""
+    found = depends
+    for loop in reversed(inner):
+        if loop.depth in found:
+            found = found | loop.lower.depends | loop.upper.depends
+    return found
+
+
+def _values(loops: Sequence[Loop], needed: frozenset[int], counters: list[Any]) -> Iterator[None]:
+    """Sets `counters` to every combination of the needed counters of nested loops."""
+    if not loops:
+        yield
+        return
+    loop, rest = loops[0], loops[1:]
+    if loop.depth not in needed:
+        yield from _values(rest, needed, counters)
+        return
+    for value in range(loop.lower.at(counters), loop.upper.at(counters)):
+        counters[loop.depth] = value
+        yield from _values(rest, needed, counters)
+
+
+def bounds_depend(node: object, depth: int) -> bool:
+    """Whether a loop in or at `node` has bounds over the counter at `depth`."""
     if not isinstance(node, Loop):
         return False
     if depth in node.lower.depends or depth in node.upper.depends:
         return True
-    return any(_bounds_depend(inner, depth) for inner in node.body)
+    return any(bounds_depend(inner, depth) for inner in node.body)
 
 
 def _depth(loop: Loop) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation
@@ -113,7 +114,7 @@ class Instruction(Step):
         """Whether any view says bounds of its active region."""
         return any(view.start is not None or view.valid is not None for view in self.views)
 
-    @property
+    @cached_property
     def depends(self) -> frozenset[int]:
         """Depths of the counters that the active region depends on."""
         bounds = [b for view in self.views for b in (view.start, view.valid) if b is not None]
