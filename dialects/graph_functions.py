@@ -38,6 +38,14 @@ def entry_function(module: ModuleOp) -> FuncOp:
     return found
 
 
+def has_graph_work(module: ModuleOp) -> bool:
+    """Whether a function still has something to be lowered from the graph level; kernels may be there all the same."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
+    ops = [op for function in functions for block in function.body.blocks for op in block.ops]
+    stored = ("graph.constant", "graph.weight")
+    return any(isinstance(op, CallOp) or (op.name.startswith("graph.") and op.name not in stored) for op in ops)
+
+
 def resolve_callee(op: CallOp) -> FuncOp:
     """The function a call names, in the enclosing module. Raises UserError if there is none or it has no body."""
     name = op.callee.root_reference.data

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.errors import UserError
 from ..dialects.graph_base import GraphOp
+from ..dialects.graph_fused import FusedOp
 from .decompose_emit import Emitter
 from .decompose_rules import RULES
 from .inline import inline_calls
@@ -25,7 +26,8 @@ class DecomposePass(ModulePass):
     and no calls; every primitive made from the k-th graph op of a function has the attribute
     `tilewright.origin = k : i64` and that op's location. A primitive that the user wrote is left as it is.
 
-    1. Calls of private functions are inlined; see `inline.inline_calls`.
+    1. Calls of private functions are inlined; see `inline.inline_calls`. One with a hand-written kernel that fits
+       becomes a `graph.fused` that names it (see `handwritten`); `kernels=false` takes none.
     2. Each named op is replaced by what its rule in `decompose_rules.RULES` makes of it:
 
         %p = graph.softmax %x {axis = -1} : tensor<4x8xf16>
@@ -38,12 +40,16 @@ class DecomposePass(ModulePass):
     """
 
     name = "decompose"
+    kernels: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        inline_calls(op)
+        inline_calls(op, self.kernels)
         for function in op.ops:
             if isinstance(function, FuncOp) and not function.is_declaration:
                 decompose_block(function.body.block)
+                for inner in function.body.block.ops:
+                    if isinstance(inner, FusedOp):
+                        decompose_block(inner.body.block)
 
 
 def decompose_block(block: Block) -> None:

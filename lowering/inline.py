@@ -5,13 +5,17 @@ from __future__ import annotations
 from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from ..dialects.errors import UserError
 from ..dialects.graph_functions import resolve_callee
+from .handwritten import find_kernel, fused_call
 
 
-def inline_calls(module: ModuleOp) -> None:
+def inline_calls(module: ModuleOp, kernels: bool = True) -> None:
     """Replaces every call by a copy of the callee's body, then erases private functions nothing calls any more.
+
+    With `kernels`, a call for which there is a hand-written kernel becomes a group that names it (see `handwritten`).
 
     A copied op's location is the call site: where it stands in the callee and who called. Raises UserError for an
     unknown callee, one without a body, and a function that calls itself.
@@ -19,18 +23,22 @@ def inline_calls(module: ModuleOp) -> None:
     done: set[FuncOp] = set()
     for function in _functions(module):
         if not function.is_declaration:
-            _inline_into(function, [], done)
+            _inline_into(function, [], done, module if kernels else None)
     for function in _functions(module):
-        if function.sym_visibility is not None and function.sym_visibility.data == "private" and function in done:
+        if _is_private(function) and function in done:
             function.detach()
             function.erase()
+
+
+def _is_private(function: FuncOp) -> bool:
+    return function.sym_visibility is not None and function.sym_visibility.data == "private"
 
 
 def _functions(module: ModuleOp) -> list[FuncOp]:
     return [op for op in module.ops if isinstance(op, FuncOp)]
 
 
-def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp]) -> None:
+def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp], module: ModuleOp | None) -> None:
     if function in done:
         return
     for op in list(function.body.block.ops):
@@ -38,8 +46,13 @@ def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp]) -> 
             callee = resolve_callee(op)
             if callee is function or callee in callers:
                 raise UserError(f"@{callee.sym_name.data} calls itself", op.location)
-            _inline_into(callee, [*callers, function], done)
-            _inline(op, callee)
+            # Inside of an operator there is its logic only: a kernel does it as a whole or not at all.
+            _inline_into(callee, [*callers, function], done, None if _is_private(function) else module)
+            kernel = find_kernel(op, callee, module) if module is not None and not _is_private(function) else None
+            if kernel is None:
+                _inline(op, callee)
+            else:
+                Rewriter.replace_op(op, fused_call(op, callee, kernel))
     done.add(function)
 
 

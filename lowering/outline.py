@@ -5,12 +5,14 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph_fused import FusedOp
+from .handwritten import KERNEL, kernel_of
 
 
 def kernel_alone(fused: FusedOp) -> ModuleOp:
-    """A module whose function does nothing but a copy of this group, with its schedule."""
+    """A module whose function does nothing but a copy of this group, with its schedule or hand-written kernel."""
     block = Block(arg_types=[value.type for value in fused.args])
     copy = FusedOp(block.args, [result.type for result in fused.res], Region())
     fused.body.clone_into(copy.body)
@@ -18,7 +20,12 @@ def kernel_alone(fused: FusedOp) -> ModuleOp:
         copy.schedule = fused.schedule
     copy.location = fused.location
     block.add_ops([copy, ReturnOp(*copy.res)])
-    return _module(fused, block)
+    module = _module(fused, block)
+    kernel = kernel_of(fused)
+    if kernel is not None:
+        copy.attributes[KERNEL] = fused.attributes[KERNEL]
+        Rewriter.insert_op(kernel.clone(), InsertPoint.at_start(module.body.block))
+    return module
 
 
 def kernel_logic(fused: FusedOp) -> ModuleOp:

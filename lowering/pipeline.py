@@ -15,11 +15,14 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ..dialects.errors import UserError
+from ..dialects.graph_functions import has_graph_work
+from ..dialects.graph_fused import FusedOp
 from ..dialects.hardware import ProgramOp, SignalOp, WaitOp
 from ..dialects.registry import make_context
 from ..dialects.tile import AllocOp, KernelOp
 from ..dialects.tile_types import TileType
 from ..dialects.verify import verify_module
+from .handwritten import KERNEL
 from .pipeline_text import PipelineReader
 from .plugins import universe
 
@@ -79,16 +82,16 @@ def remaining(module: ModuleOp) -> tuple[str, ...]:
     A pass that has nothing left to do may be among them; a hand-written program may start at any level.
     """
     ops = list(module.walk())
-    kinds = {op.name for op in ops}
     if any(isinstance(op, ProgramOp) for op in ops):
         synced = any(isinstance(op, SignalOp | WaitOp) for op in ops)
         return () if synced else _from("sync")
-    if any(isinstance(op, KernelOp) for op in ops):
+    if any(isinstance(op, KernelOp) for op in ops) and not has_graph_work(module):
         allocs = [op for op in ops if isinstance(op, AllocOp)]
         if allocs:
             return _from("emit" if all(op.offset is not None for op in allocs) else "plan")
         return _from("bufferize" if _placed(ops) else "place")
-    return _from("schedule" if "graph.fused" in kinds else "canonicalize")
+    derived = any(isinstance(op, FusedOp) and KERNEL not in op.attributes for op in ops)
+    return _from("schedule" if derived else "canonicalize")
 
 
 def _from(name: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..dialects.target_model import Target
 from .axes import NotFusable
 from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
+from .handwritten import KERNEL
 from .measure import measure
 from .options import objective_of
 from .search import Choice
@@ -30,6 +31,7 @@ class SchedulePass(ModulePass):
     A schedule that is there already is kept (it is checked by `tile`). Otherwise the search's candidates are lowered
     to the end, best estimate first, and the one with the fewest cycles (or bytes) on the simulated machine is taken.
 
+    `simplest`: the fewest buffers and loops instead, a first version of a kernel to go on from by hand.
     `effort`: estimates per start of the search. `measured`: how many schedules that fit are compared. `tries`: how many
     candidates are lowered at most; the later ones need ever less memory.
     """
@@ -38,6 +40,7 @@ class SchedulePass(ModulePass):
     effort: int = 400
     measured: int = 6
     tries: int = 24
+    simplest: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if min(self.effort, self.measured, self.tries) < 1:
@@ -50,7 +53,7 @@ class SchedulePass(ModulePass):
                 if isinstance(loose, GraphOp) and not is_outside(loose) and not is_reshape(loose):
                     raise UserError(f"'{loose.name}' is in no group: run fuse first", loose.location)
             for fused in [inner for inner in function.body.block.ops if isinstance(inner, FusedOp)]:
-                if fused.schedule is not None:
+                if fused.schedule is not None or KERNEL in fused.attributes:
                     continue
                 key = block_key(fused.body.block)
                 if key not in chosen:
@@ -62,21 +65,31 @@ class SchedulePass(ModulePass):
             choices = costs.choices(fused.body.block)
         except NotFusable as reason:
             raise UserError(f"this group cannot be scheduled: {reason}", fused.location) from None
+        if self.simplest:
+            choices = sorted(choices, key=simplicity)
         failure: UserError | None = None
         found: list[tuple[tuple[int, int], Schedule]] = []
-        for choice in spread(choices, self.tries):
+        for choice in choices[: self.tries] if self.simplest else spread(choices, self.tries):
             try:
                 cost = measure(ctx, fused, choice.schedule, target)
             except UserError as error:
                 failure = failure or error
                 continue
             found.append((costs.weigh(cost), choice.schedule))
-            if len(found) == self.measured:
+            if len(found) == (1 if self.simplest else self.measured):
                 break
         if found:
             return min(found, key=lambda pair: pair[0])[1]
         assert failure is not None
         raise UserError(failure.message, failure.location or fused.location, failure.notes)
+
+
+def simplicity(choice: Choice) -> tuple[int, ...]:
+    """Copies of buffers, pieces of tiles, loops: the fewer, the easier to read."""
+    chosen = choice.schedule
+    copies = sum(chosen.slots) + chosen.move_slots + chosen.store_slots
+    pieces = sum(t > p for t, p in zip(chosen.tiles, chosen.inner or chosen.tiles, strict=True))
+    return copies, pieces, len(chosen.order)
 
 
 def spread(choices: list[Choice], tries: int) -> list[Choice]:

@@ -17,6 +17,7 @@ from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
 from ..dialects.schedule import Schedule
 from .axes import NotFusable
 from .group_build import read_group
+from .handwritten import kernel_of
 from .nest import build_nest
 from .tile_kernel import KernelEmitter
 
@@ -27,6 +28,7 @@ class TilePass(ModulePass):
 
     1. `%o = graph.fused %x {schedule} {…}` → `tile.kernel @main_0(…)` before the function and
        `%o = tile.launch %x {callee = @main_0}`; loops, loads and stores as the schedule says.
+       A group that names a hand-written kernel launches that.
     2. a reshape between groups → `tile.alias`: the same bytes with another shape.
 
     Rejects (UserError at the group) a group without a schedule, or a schedule that does not fit it.
@@ -40,9 +42,11 @@ class TilePass(ModulePass):
             for inner in list(function.body.block.ops):
                 match inner:
                     case FusedOp():
-                        kernel = lower_group(inner, f"{function.sym_name.data}_{number}")
+                        kernel = kernel_of(inner)
+                        if kernel is None:
+                            kernel = lower_group(inner, f"{function.sym_name.data}_{number}")
+                            Rewriter.insert_op(kernel, InsertPoint.before(function))
                         number += 1
-                        Rewriter.insert_op(kernel, InsertPoint.before(function))
                         launch = tile.LaunchOp.create(
                             operands=list(inner.args),
                             result_types=[result.type for result in inner.res],

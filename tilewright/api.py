@@ -14,10 +14,12 @@ from xdsl.passes import ModulePass
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import TARGET_ATTRIBUTE, Target, set_target
 from tilewright.dialects.target_use import verify_target_use
+from tilewright.lowering.decompose import DecomposePass
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.options import set_objective
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
 from tilewright.lowering.pipeline_text import PIPELINE_TEXT
+from tilewright.lowering.schedule import SchedulePass
 
 from .arrays import check_bound
 from .errors import diagnosed, plain_error
@@ -35,6 +37,7 @@ def compile(
     pipeline: str | Sequence[ModulePass] | None = None,
     objective: Objective | None = None,
     unfused: bool = False,
+    simplest: bool = False,
     dims: Mapping[str, int] | None = None,
     to: str | None = None,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
@@ -47,6 +50,7 @@ def compile(
     pipeline   passes as text (`"canonicalize,decompose"`) or objects; default: all that the program still needs
     objective  what schedules minimise; default: the one recorded in the program, else "time"
     unfused    one kernel per named op, as a framework would run it
+    simplest   schedules with the fewest buffers and loops: a first version to go on from by hand
     dims       sizes of symbolic dimensions, when `source` is a path or text
     to         the level, or the pass, after which to stop
     watch      called with the passes; what it returns is called with the program before the first pass and after each
@@ -66,6 +70,8 @@ def compile(
     with diagnosed(texts):
         op = prepared(module, target, objective)
         passes = _passes(op, pipeline, unfused, to)
+        if simplest:
+            passes = _with_option(passes, SchedulePass, "simplest")
         module = replace(module, op=op.clone())
         snapshots = [Snapshot("input", module.op)]
         tell = watch(passes) if watch is not None else _nothing
@@ -109,7 +115,13 @@ def _passes(
         if pipeline is None and left and not passes:
             raise UserError(f"the program is past '{to}' already: what is left begins with '{remaining(module)[0]}'")
     if unfused:
-        if not any(isinstance(step, FusePass) for step in passes):
-            raise UserError("'unfused' is an option of the fuse pass, which is not in the pipeline")
-        passes = [replace(step, unfused=True) if isinstance(step, FusePass) else step for step in passes]
+        passes = _with_option(passes, FusePass, "unfused")
+        passes = [replace(step, kernels=False) if isinstance(step, DecomposePass) else step for step in passes]
     return passes
+
+
+def _with_option(passes: Sequence[ModulePass], cls: type[FusePass | SchedulePass], option: str) -> list[ModulePass]:
+    """The passes, those of a class with an option set. Raises UserError if there is none of the class."""
+    if not any(isinstance(step, cls) for step in passes):
+        raise UserError(f"'{option}' is an option of the {cls.name} pass, which is not in the pipeline")
+    return [replace(step, **{option: True}) if isinstance(step, cls) else step for step in passes]

@@ -27,7 +27,7 @@ def compulsory_bytes(module: ModuleOp) -> tuple[int, int]:
     written once. What a view does not look at is not needed; a constant of one repeated value is part of the code.
     """
     copy = module.clone()
-    DecomposePass().apply(make_context(), copy)
+    DecomposePass(kernels=False).apply(make_context(), copy)
     function = entry_function(copy)
     block = function.body.block
     needs: dict[SSAValue, Mask] = {}

@@ -10,6 +10,7 @@ from tilewright.ir.source import print_module
 
 from .api import Objective, compile
 from .cli_options import Session, program_options
+from .extract import extract as extracted
 from .files import check_writable, make_directory, write_atomically
 
 
@@ -23,6 +24,16 @@ from .files import check_writable, make_directory, write_atomically
     type=click.Path(path_type=Path),
     help="Folder for the IR after every pass; each file starts with the command that goes on from it.",
 )
+@click.option(
+    "--schedule",
+    type=click.Choice(["best", "simplest"]),
+    default="best",
+    show_default=True,
+    help="simplest: the fewest buffers and loops, a first version to go on from by hand.",
+)
+@click.option(
+    "--extract", metavar="KERNEL", help="Only this kernel, beside its logic: a program to go on from by hand."
+)
 @click.option("--generic", is_flag=True, help="Print MLIR's generic form.")
 @click.pass_obj
 def compile_command(
@@ -35,6 +46,8 @@ def compile_command(
     pipeline: str | None,
     output: Path | None,
     dump_dir: Path | None,
+    schedule: str,
+    extract: str | None,
     generic: bool,
 ) -> None:
     """Lowers the program in FILE (at any level, in either text form) and prints the IR."""
@@ -44,8 +57,19 @@ def compile_command(
     if dump_dir is not None:
         make_directory(dump_dir)
     session.dump_dir, session.generic = dump_dir, generic
-    program = compile(file, target, pipeline, objective, dims=dims, to=to, watch=session.watch)
-    text = print_module(program.module, generic)
+    if extract is not None and (to or pipeline):
+        raise click.UsageError("--extract goes to the end of the tile pass: leave out --to and --pipeline")
+    program = compile(
+        file,
+        target,
+        pipeline,
+        objective,
+        simplest=schedule == "simplest",
+        dims=dims,
+        to="tile" if extract and dump_dir is None else to,
+        watch=session.watch,
+    )
+    text = print_module(extracted(program, extract) if extract is not None else program.module, generic)
     if output is not None and to_file:
         write_atomically(output, text)
     elif output is not None or dump_dir is None:

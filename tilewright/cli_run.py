@@ -13,14 +13,16 @@ import click
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 
 from .api import Objective, compile
-from .arrays import expected_array, npy_bytes, read_npy
+from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
 from .cli_diagnostics import show_diagnostics
 from .cli_options import Session, parse_files, program_options
 from .errors import CheckError, plain_error
 from .files import check_writable, write_atomically
+from .kernels import run_with_reference
 from .module import TensorSpec
 from .program import Level, Program, level_of
 from .render import show_run
+from .reporting.fusion import fused_groups
 from .result import Run
 from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 
@@ -47,6 +49,13 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
     help="Execute the program as it is at this level.",
 )
 @click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON; '-' prints them instead.")
+@click.option(
+    "--reference",
+    "swapped",
+    multiple=True,
+    metavar="KERNEL|all",
+    help="Compute this kernel by its logic, the others on the machine one by one (results only).",
+)
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
 @click.pass_obj
 def run_command(
@@ -62,6 +71,7 @@ def run_command(
     save: dict[str, Path],
     level: Level,
     json_path: str | None,
+    swapped: tuple[str, ...],
     unfused: bool,
 ) -> None:
     """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
@@ -79,7 +89,7 @@ def run_command(
         raise plain_error(f"the program in '{file}' returns nothing")
     if program.level != level:
         raise plain_error(f"'{file}' is at the {program.level} level and cannot be run at the {level} level")
-    run = program.run(arrays, seed)
+    run = _swapped(program, arrays, seed, swapped) if swapped else program.run(arrays, seed)
     figures = run.report()
     limits = _tolerances(program, tolerance)
     if json_path == "-":
@@ -93,6 +103,15 @@ def run_command(
     _warn(session, cast("list[dict[str, object]]", figures["outputs"]), limits)
     if wanted:
         _compare(run, wanted, limits, expected)
+
+
+def _swapped(program: Program, given: Mapping[str, Array], seed: int | None, names: Sequence[str]) -> Run:
+    """A run that has results only."""
+    arrays = gather_inputs(program.source, given, seed)
+    kernels = list(fused_groups(program)) if "all" in names else names
+    outputs = run_with_reference(program, arrays, kernels)
+    named = {spec.name: value for spec, value in zip(program.outputs, outputs, strict=True)}
+    return Run(program, "graph", tuple(arrays), named, None)
 
 
 def _check_names(names: Iterable[str], specs: Mapping[str, TensorSpec]) -> None:

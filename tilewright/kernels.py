@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 from tilewright.dialects.graph_functions import entry_function
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import set_target
+from tilewright.ir.diagnostics import did_you_mean
 from tilewright.lowering.outline import kernel_alone, kernel_logic
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from tilewright.runtime import machine
@@ -22,8 +23,9 @@ from tilewright.runtime.reference import evaluate
 from tilewright.runtime.weights import weight_reader
 
 from .arrays import Array
-from .errors import diagnosed
+from .errors import diagnosed, plain_error
 from .program import Program
+from .reporting.fusion import fused_groups
 from .tolerance import errors, output_tolerances
 
 
@@ -66,7 +68,7 @@ def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | 
         evaluate(function, arrays, "native", loader, {FusedOp.name: remember})
         for number, (op, values) in enumerate(given.items()):
             assert isinstance(op, FusedOp)
-            results = _run(kernel_alone(op), program, values)
+            results = run_alone(op, program, values)
             logic = kernel_logic(op)
             wanted = evaluate(logic, values, "f64", loader)
             limits: Sequence[float] = output_tolerances(logic) if tolerance is None else [tolerance] * len(wanted)
@@ -76,7 +78,34 @@ def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | 
     return found
 
 
-def _run(module: ModuleOp, program: Program, values: Sequence[Array]) -> list[Array]:
+def run_with_reference(program: Program, arrays: Sequence[Array], names: Sequence[str]) -> list[Array]:
+    """Runs a program kernel by kernel on the machine, the named ones by their logic in the program's types instead.
+
+    Where the result becomes right, a kernel that was swapped is wrong. Raises SourceError for a name that is none of a
+    kernel, and whatever lowering and running the others does.
+    """
+    groups = fused_groups(program)
+    for name in names:
+        if name not in groups:
+            hint = did_you_mean(name, groups) or f"there are {', '.join(groups) or 'none'}"
+            raise plain_error(f"the program has no kernel '{name}' that was made from a group; {hint}")
+    named = {op: name for name, op in groups.items()}
+    loader = weight_reader(program.source.source.resolve)
+
+    def swap(op: Operation, values: Sequence[Array], _: object) -> list[Array]:
+        assert isinstance(op, FusedOp)
+        if named[op] in names:
+            return evaluate(kernel_logic(op), values, "native", loader)
+        return run_alone(op, program, values)
+
+    with diagnosed(program.source.texts):
+        module = next(s.module for s in reversed(program.snapshots) if s.level == "graph")
+        return evaluate(entry_function(module), arrays, "native", loader, {FusedOp.name: swap})
+
+
+def run_alone(fused: FusedOp, program: Program, values: Sequence[Array]) -> list[Array]:
+    """One group lowered to the end and run on the machine, on the program's target."""
+    module = kernel_alone(fused)
     set_target(module, program.target)
     run_pipeline(module, parse_pipeline(",".join(_unscheduled(module))))
     outputs: list[Any] = machine.run(module, values).outputs

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.errors import UserError
+from tilewright.dialects.graph_functions import has_graph_work
 from tilewright.dialects.hardware import ProgramOp
 from tilewright.dialects.target import Target, target_of
 from tilewright.dialects.tile import KernelOp
@@ -35,7 +36,8 @@ def level_of(module: ModuleOp) -> Level:
     """The level a module has reached."""
     if any(isinstance(op, ProgramOp) for op in module.ops):
         return "hardware"
-    return "tile" if any(isinstance(op, KernelOp) for op in module.ops) else "graph"
+    kernels = any(isinstance(op, KernelOp) for op in module.ops)
+    return "tile" if kernels and not has_graph_work(module) else "graph"
 
 
 @dataclass(frozen=True)
