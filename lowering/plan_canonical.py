@@ -22,6 +22,7 @@ def branch_canonical(problem: Problem, state: State, weight: list[float]) -> lis
     for b in bits(state.waiting):
         height = max(floor[problem.first[b] : problem.last[b] + 1])
         if problem.pin[b] == FREE:
+            height = problem.rest(b, height)
             limit = min(limit, height + problem.size[b])
         else:
             height = problem.pin[b]

@@ -7,15 +7,15 @@ fit above these floors" does not depend on how it was found. Neither does it dep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from .plan_floors import State, Step, raise_floors
+from .plan_floors import State, Step, bits, raise_floors
 from .plan_problem import Problem
 
 TABLE = 6_000_000
-"""Floors kept in the table of failed states before it is emptied (eight bytes each)."""
+"""Words of eight bytes kept in the table of failed states before it is emptied: floors and sets of buffers."""
 
 
 Branch: TypeAlias = Callable[[Problem, State, list[float]], list[Step]]
@@ -33,14 +33,16 @@ class _Frame:
 
 
 class Exhaustive:
-    """The searches of one problem at one target (in the units of the sizes)."""
+    """The searches of one problem at one target (in the units of the sizes); `table`: see TABLE."""
 
-    def __init__(self, problem: Problem, target: int) -> None:
+    def __init__(self, problem: Problem, target: int, table: int = TABLE) -> None:
         self.problem = problem
         self.target = target
+        self.table = table
         self.nodes = 0
         self._failed: dict[int, list[tuple[int, ...]]] = {}
         self._held = 0
+        self._words = (problem.count + 63) // 64 + 1
 
     def run(self, branch: Branch, weight: list[float], limit: int) -> list[int] | bool:
         """The offset of every buffer; False if there is no plan within the target, a proof; True if `limit` nodes do
@@ -135,8 +137,16 @@ class Exhaustive:
 
     def _fail(self, state: State) -> None:
         floors = tuple(state.floor[state.first : state.last + 1])
-        if self._held > TABLE:
+        if self._held > self.table:
             self._failed.clear()
             self._held = 0
-        self._held += len(floors)
+        self._held += len(floors) + self._words
         self._failed.setdefault(state.waiting, []).append(floors)
+
+    def failed(self) -> Iterator[tuple[int, tuple[int, int], tuple[int, ...]]]:
+        """The table of failed states: waiting buffers, first and last section they cover, floors of these."""
+        for waiting, entries in self._failed.items():
+            members = bits(waiting)
+            window = min(self.problem.first[b] for b in members), max(self.problem.last[b] for b in members)
+            for floors in entries:
+                yield waiting, window, floors

@@ -64,7 +64,7 @@ def raise_floors(problem: Problem, state: State) -> bool:
     """
     floor, slack, waiting, cover = state.floor, state.slack, state.waiting, problem.cover
     begin, end = state.first, state.last
-    pinned = problem.pinned & waiting
+    choosy = problem.choosy & waiting
     raised = True
     while raised:
         raised = False
@@ -86,12 +86,13 @@ def raise_floors(problem: Problem, state: State) -> bool:
             for section in range(first, last + 1):
                 here = inside & cover[section]
                 to = NEVER
-                if here and pinned & here:
-                    # A pinned buffer is not on the floor, unless the floor is at its pin.
-                    for b in bits(pinned & here):
-                        if problem.pin[b] > height:
+                if here and choosy & here:
+                    # A pinned or aligned buffer is not on the floor, unless the floor is at an offset it can have.
+                    for b in bits(choosy & here):
+                        lowest = problem.rest(b, height)
+                        if lowest > height:
                             here ^= 1 << b
-                            to = min(to, problem.pin[b])
+                            to = min(to, lowest)
                 if not here:
                     over = waiting & cover[section]
                     if a >= 0 and over & cover[left]:
@@ -103,6 +104,7 @@ def raise_floors(problem: Problem, state: State) -> bool:
                         return False
                     floor[section] = to
                     raised = True
+    pinned = problem.pinned & waiting
     return all(problem.pin[b] >= max(floor[problem.first[b] : problem.last[b] + 1]) for b in bits(pinned))
 
 

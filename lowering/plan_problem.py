@@ -14,20 +14,31 @@ FREE = -1
 
 
 class Problem:
-    """`spans`: first section, last section (both from 1), size and pin (or FREE) of every buffer, sizes > 0.
+    """First section, last section (both from 1), size, pin (or FREE) and alignment of every buffer, sizes > 0.
 
     Buffers have numbers of their own here; `names[number]` is the index among the intervals given.
     """
 
-    def __init__(self, starts: Sequence[int], ends: Sequence[int], sizes: Sequence[int], pins: Sequence[int]) -> None:
+    def __init__(
+        self,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        sizes: Sequence[int],
+        pins: Sequence[int],
+        aligns: Sequence[int] | None = None,
+    ) -> None:
         first, last, self.sections = _sections(starts, ends)
-        self.names = sorted(range(len(starts)), key=lambda i: (sizes[i], first[i], last[i], pins[i]))
+        aligns = aligns or [1] * len(starts)
+        self.names = sorted(range(len(starts)), key=lambda i: (sizes[i], first[i], last[i], pins[i], aligns[i]))
         self.count = len(self.names)
         self.size = [sizes[i] for i in self.names]
         self.first = [first[i] for i in self.names]
         self.last = [last[i] for i in self.names]
         self.pin = [pins[i] for i in self.names]
+        self.align = [aligns[i] for i in self.names]
         self.pinned = sum(1 << b for b in range(self.count) if self.pin[b] != FREE)
+        self.choosy = sum(1 << b for b in range(self.count) if self.pin[b] != FREE or self.align[b] > 1)
+        """Buffers that not every offset is good enough for."""
         # One more section at both ends, which nothing covers: walls.
         self.cover = [0] * (self.sections + 2)
         self.live = [0] * (self.sections + 2)
@@ -53,8 +64,14 @@ class Problem:
         tops = [self.pin[b] + self.size[b] for b in range(self.count) if self.pin[b] != FREE]
         self.lower_bound = max(self.live + tops)
 
-    def _shape(self, b: int) -> tuple[int, int, int, bool]:
-        return self.size[b], self.first[b], self.last[b], self.pin[b] == FREE
+    def _shape(self, b: int) -> tuple[int, int, int, bool, int]:
+        return self.size[b], self.first[b], self.last[b], self.pin[b] == FREE, self.align[b]
+
+    def rest(self, b: int, height: int) -> int:
+        """The lowest offset from `height` on that a buffer can have; its pin, even if that is lower."""
+        if self.pin[b] != FREE:
+            return self.pin[b]
+        return -(-height // self.align[b]) * self.align[b]
 
     def within(self, first: int, last: int) -> int:
         """The buffers that live in these sections only."""

@@ -24,7 +24,7 @@ def branch_skyline(problem: Problem, state: State, weight: list[float]) -> list[
     fitting = [
         b
         for b in bits(valley.inside & cover[section])
-        if not state.waiting & problem.twin[b] and problem.pin[b] <= height
+        if not state.waiting & problem.twin[b] and problem.rest(b, height) <= height
     ]
     steps = [Step(b, section, height) for b in sorted(fitting, key=lambda b: (weight[b], b))]
     if slack[section]:
@@ -37,8 +37,9 @@ def branch_skyline(problem: Problem, state: State, weight: list[float]) -> list[
 def _above_gap(problem: Problem, state: State, valley: Valley, section: int) -> int:
     """A bound from below for the lowest buffer over a section of a valley that does not lie on its floor.
 
-    If there is a plan, then there is one in which nothing can sink. There that buffer is pinned, or reaches a wall, or
-    lies on another buffer that waits now, lives somewhere in the valley, and does not cover the section.
+    If there is a plan, then there is one in which nothing can sink. There that buffer is pinned, or at the first
+    offset of its alignment above the floor, above a wall that it reaches, or above another buffer that waits now, lives
+    somewhere in the valley, and does not cover the section.
     """
     cover, waiting, height = problem.cover, state.waiting, state.floor[section]
     over = waiting & cover[section]
@@ -54,9 +55,10 @@ def _above_gap(problem: Problem, state: State, valley: Valley, section: int) -> 
     support = in_valley & ~valley.inside & ~cover[section]
     if support:
         above = min(above, min(valley.left, valley.right) + problem.size[_smallest(support)])
-    for b in bits(over & problem.pinned):
-        if problem.pin[b] > height:
-            above = min(above, problem.pin[b])
+    for b in bits(over & problem.choosy):
+        lowest = problem.rest(b, height)
+        if lowest > height:
+            above = min(above, lowest)
     return above
 
 

@@ -68,20 +68,24 @@ def check(given_: list[Interval], offsets: tuple[int, ...], peak: int) -> None:
     assert len(offsets) == len(given_)
     assert peak == max((at + one.size for one, at in zip(given_, offsets, strict=True)), default=0)
     for i, (one, at) in enumerate(zip(given_, offsets, strict=True)):
-        assert at >= 0
+        assert at >= 0 and at % one.align == 0
         assert one.pinned in (None, at)
         for other, there in zip(given_[:i], offsets[:i], strict=True):
             assert apart(one, at, other, there), (one, at, other, there)
 
 
+def up(at: int, one: Interval) -> int:
+    return -(-at // one.align) * one.align
+
+
 def optimum(given_: list[Interval]) -> int:
     """Buffers that cannot sink were placed at the lowest free offsets in some order: that of their offsets."""
     fixed = [(one, one.pinned) for one in given_ if one.pinned is not None]
-    best = sum(one.size for one in given_) + max((at + one.size for one, at in fixed), default=0)
+    best = sum(one.size + one.align - 1 for one in given_) + max((at + one.size for one, at in fixed), default=0)
     for order in set(permutations([one for one in given_ if one.pinned is None])):
         held = list(fixed)
         for one in order:
-            tops = sorted({0, *(at + other.size for other, at in held)})
+            tops = sorted({0, *(up(at + other.size, one) for other, at in held)})
             held.append((one, next(at for at in tops if all(apart(one, at, *other) for other in held))))
         best = min(best, max(at + one.size for one, at in held))
     return best
@@ -94,7 +98,7 @@ def fits(given_: list[Interval], target: int) -> bool:
         if not todo:
             return True
         one, *others = todo
-        offsets = range(target - one.size + 1) if one.pinned is None else [one.pinned]
+        offsets = range(0, target - one.size + 1, one.align) if one.pinned is None else [one.pinned]
         return any(
             at + one.size <= target
             and all(apart(one, at, *other) for other in held)
@@ -107,12 +111,23 @@ def fits(given_: list[Interval], target: int) -> bool:
 
 def problem_of(given_: list[Interval]) -> Problem:
     pins = [FREE if one.pinned is None else one.pinned for one in given_]
-    return Problem([one.start for one in given_], [one.end for one in given_], [one.size for one in given_], pins)
+    aligns = [one.align for one in given_]
+    return Problem(
+        [one.start for one in given_], [one.end for one in given_], [one.size for one in given_], pins, aligns
+    )
 
 
 def pin_first(given_: list[Interval], at: int) -> list[Interval]:
     first, *others = given_
     return [Interval(first.start, first.end, first.size, at), *others]
+
+
+aligned = st.lists(
+    st.builds(lambda one, align: replace(one, align=align), intervals, st.sampled_from([1, 1, 2, 3, 4])),
+    min_size=1,
+    max_size=6,
+)
+"""Buffers each with an alignment of its own."""
 
 
 @given(few)
@@ -125,10 +140,24 @@ def test_optimal_and_proved(given_: list[Interval]) -> None:
     assert found.proved < best
 
 
-def decide(branch: plan_search.Branch, given_: list[Interval], target: int) -> bool:
+@given(aligned)
+@settings(deadline=None, max_examples=150)
+def test_alignments_of_their_own_are_kept_and_optimal(given_: list[Interval]) -> None:
+    best = optimum(given_)
+    found = place(given_)
+    check(given_, found.offsets, found.peak)
+    assert found.peak == best and found.proved < best
+
+
+def decide(branch: plan_search.Branch, given_: list[Interval], target: int, compiled: bool = False) -> bool:
     """One search alone, without a limit; its plan is checked."""
     problem = problem_of(given_)
-    found = Exhaustive(problem, target).run(branch, [1.0] * len(given_), 10**6)
+    search = Exhaustive(problem, target)
+    if compiled:
+        other = plan_search.compiler()
+        assert other is not None
+        search = other(search)
+    found = search.run(branch, [1.0] * len(given_), 10**6)
     if isinstance(found, bool):
         assert found is False
         return False
@@ -205,8 +234,21 @@ def test_a_capacity_is_met_or_refuted(given_: list[Interval], capacity: int) -> 
     assert found.peak <= capacity or found.proved >= capacity
 
 
+@both
+@given(aligned, st.one_of(st.none(), st.integers(0, 2)))
+@settings(deadline=None, max_examples=100)
+def test_each_search_alone_decides_every_target_with_alignments(
+    branch: plan_search.Branch, given_: list[Interval], at: int | None
+) -> None:
+    if at is not None:
+        given_ = [replace(given_[0], pinned=at * given_[0].align), *given_[1:]]
+    best = optimum(given_)
+    for target in range(max(best - 3, 0), best + 3):
+        assert decide(branch, given_, target) == (target >= best) == fits(given_, target)
+
+
 def test_offsets_are_aligned() -> None:
-    found = place([Interval(one.start, one.end, one.size * 32) for one in GAPS[0]], alignment=32)
+    found = place([Interval(one.start, one.end, one.size * 32, align=32) for one in GAPS[0]])
     assert found.peak == 32 * 9
     assert found.proved == found.peak - 1
     assert not any(offset % 32 for offset in found.offsets)
@@ -225,13 +267,14 @@ def test_nothing_to_place_and_nothing_in_it() -> None:
         [Interval(3, 3, 1)],
         [Interval(0, 1, -1)],
         [Interval(0, 1, 1, -2)],
-        [Interval(0, 1, 8), Interval(0, 1, 6)],
+        [Interval(0, 1, 8, align=0)],
+        [Interval(0, 1, 8, 6, align=4)],
         [Interval(0, 2, 4, 0), Interval(1, 3, 4, 0)],
     ],
 )
 def test_what_is_no_instance_is_rejected(given_: list[Interval]) -> None:
     with pytest.raises(ValueError, match=r"interval|multiple|pinned"):
-        place(given_, alignment=4)
+        place(given_)
 
 
 GREEDY_MISSES = [

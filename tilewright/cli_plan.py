@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import lcm
 from pathlib import Path
 
 import click
@@ -11,8 +9,7 @@ import click
 from tilewright.dialects.target_model import parse_size
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 from tilewright.ir.source import read_text
-from tilewright.lowering.plan_greedy import Interval, place_greedily
-from tilewright.lowering.plan_search import NODES, SearchedPlacement, place
+from tilewright.lowering.plan_search import NODES, place
 
 from .files import check_writable, write_atomically
 from .plan_csv import check_offsets, read_problem, solution
@@ -47,7 +44,7 @@ def plan_command(file: Path, capacity: int | None, nodes: int, seed: int, output
     if output is not None:
         check_writable(output)
     problem = read_problem(read_text(file), str(file))
-    found = _placed(problem.intervals, capacity, nodes, seed)
+    found = place(problem.intervals, capacity, nodes, seed, lower=capacity is None)
     check_offsets(problem, found.offsets)
     summary = f"peak {found.peak} bytes, at most {found.lower_bound} are alive at once"
     if capacity is not None and found.peak > capacity:
@@ -59,12 +56,3 @@ def plan_command(file: Path, capacity: int | None, nodes: int, seed: int, output
     else:
         click.echo(solution(problem, found.offsets), nl=False)
     click.echo(summary, err=True)
-
-
-def _placed(intervals: Sequence[Interval], capacity: int | None, nodes: int, seed: int) -> SearchedPlacement:
-    """The search knows one alignment for all; where sizes are no multiples of it there are the greedy orders."""
-    alignment = lcm(*(one.align for one in intervals))
-    if any(one.size % alignment for one in intervals):
-        found = place_greedily(intervals)
-        return SearchedPlacement(found.offsets, found.peak, found.lower_bound)
-    return place(intervals, capacity, nodes, seed, alignment, lower=capacity is None)
