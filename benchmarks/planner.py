@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from tilewright.lowering.plan_greedy import Interval
+from tilewright.lowering.plan_interval import Interval
 from tilewright.lowering.plan_search import place
 
 

@@ -20,7 +20,8 @@ from ..dialects.target import Memory, Target, target_of
 from ..dialects.tile_types import BufferType
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
-from .plan_greedy import Interval, Placement, live_bytes, pins_clash, place_greedily
+from .plan_greedy import place_greedily
+from .plan_interval import Interval, Placement, live_bytes, pins_clash
 from .plan_search import place as place_by_search
 from .plan_validate import validate_plan
 

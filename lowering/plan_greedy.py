@@ -3,75 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from .plan_interval import IntArray, Interval, Placement, live_bytes
+from .plan_large import place_many
+
 Fit: TypeAlias = Literal["first", "best"]
 
 LARGE = 3000
-"""Above this many intervals only the first two orders are tried, each takes a second or so."""
+"""Above this many intervals the orders of the portfolio would take a second or so each."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Bytes needed from position `start` to before position `end`; at `pinned`, if that is given, else at a multiple of
-    `align`."""
-
-    start: int
-    end: int
-    size: int
-    pinned: int | None = None
-    align: int = 1
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Offsets in the order of the intervals, the highest byte used, and the most bytes alive at once (no plan can use
-    fewer)."""
-
-    offsets: tuple[int, ...]
-    peak: int
-    lower_bound: int
-
-
-def live_bytes(intervals: Sequence[Interval]) -> tuple[int, int]:
-    """The most bytes alive at once and the (first) position of that."""
-    if not intervals:
-        return 0, 0
-    changes: dict[int, int] = {}
-    for one in intervals:
-        changes[one.start] = changes.get(one.start, 0) + one.size
-        changes[one.end] = changes.get(one.end, 0) - one.size
-    best = where = live = 0
-    for position in sorted(changes):
-        live += changes[position]
-        if live > best:
-            best, where = live, position
-    return best, where
-
-
-def pins_clash(intervals: Sequence[Interval]) -> bool:
-    """Whether two pinned intervals want a byte at the same time."""
-    held = [(one.start, one.end, one.pinned, one.pinned + one.size) for one in intervals if one.pinned is not None]
-    start, end, low, high = np.array(held or np.empty((0, 4)), np.int64).T
-    for i in range(len(held)):
-        others = slice(i + 1, None)
-        together = (start[others] < end[i]) & (end[others] > start[i])
-        if np.any(together & (low[others] < high[i]) & (high[others] > low[i])):
-            return True
-    return False
-
-
-def place_greedily(intervals: Sequence[Interval]) -> Placement:
+def place_greedily(intervals: Sequence[Interval], tiers: bool = False) -> Placement:
     """The best of the portfolio; stops as soon as a placement reaches the lower bound. Where sizes are multiples of an
-    alignment that all share, every offset is too."""
-    bound, _ = live_bytes(intervals)
+    alignment that all share, every offset is too. Very many intervals are placed by `place_many`.
+
+    `tiers`: more orders, in which what lives where most bytes are alive at once comes first."""
     if not intervals:
         return Placement((), 0, 0)
+    if len(intervals) > LARGE:
+        return place_many(intervals, lambda few: place_greedily(few, tiers=True))
+    bound, _ = live_bytes(intervals)
     start = np.array([one.start for one in intervals], np.int64)
     end = np.array([one.end for one in intervals], np.int64)
     size = np.array([one.size for one in intervals], np.int64)
@@ -79,7 +33,7 @@ def place_greedily(intervals: Sequence[Interval]) -> Placement:
     align = np.array([one.align for one in intervals], np.int64)
     best: IntArray | None = None
     peak = 0
-    for order, fit in _portfolio(start, end, size):
+    for order, fit in _portfolio(start, end, size, tiers):
         offsets = _place(start, end, size, pinned, align, order, fit)
         top = int((offsets + size).max())
         if best is None or top < peak:
@@ -90,7 +44,7 @@ def place_greedily(intervals: Sequence[Interval]) -> Placement:
     return Placement(tuple(int(offset) for offset in best), peak, bound)
 
 
-def _portfolio(start: IntArray, end: IntArray, size: IntArray) -> list[tuple[IntArray, Fit]]:
+def _portfolio(start: IntArray, end: IntArray, size: IntArray, tiers: bool) -> list[tuple[IntArray, Fit]]:
     length = end - start
     keys: list[Callable[[], tuple[IntArray, ...]]] = [
         lambda: (start, -length, -size),
@@ -98,14 +52,31 @@ def _portfolio(start: IntArray, end: IntArray, size: IntArray) -> list[tuple[Int
         lambda: (start, -size),
         lambda: (-(size * length), start),
         lambda: (-length, -size),
-        lambda: (start, -length, -size),
         lambda: (end, -size),
         lambda: (-end, -size),
     ]
-    if len(start) > LARGE:
-        keys = keys[:2]
-    fits: tuple[Fit, ...] = ("best", "first") if len(start) <= LARGE else ("first",)
+    if tiers:
+        crowded = _most_alive(start, end, size)
+        for step in (50, 20, 10):
+            tier = crowded * step // max(int(crowded.max()), 1)
+            keys += [
+                lambda tier=tier: (-tier, -size, -length, start),
+                lambda tier=tier: (-tier, start, -length, -size),
+                lambda tier=tier: (-tier, -(size * length), start),
+            ]
+    fits: tuple[Fit, ...] = ("best", "first")
     return [(np.lexsort(key()[::-1]), fit) for key in keys for fit in fits]
+
+
+def _most_alive(start: IntArray, end: IntArray, size: IntArray) -> IntArray:
+    """For each interval the most bytes alive at once while it is."""
+    times = np.unique(np.concatenate((start, end)))
+    first, last = np.searchsorted(times, start), np.searchsorted(times, end)
+    change = np.zeros(len(times), np.int64)
+    np.add.at(change, first, size)
+    np.add.at(change, last, -size)
+    alive = np.cumsum(change)
+    return np.array([alive[a:z].max() for a, z in zip(first, last, strict=True)], np.int64)
 
 
 def _place(

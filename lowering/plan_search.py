@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from .plan_canonical import branch_canonical
 from .plan_exhaust import Branch, Exhaustive
-from .plan_greedy import Interval, Placement, pins_clash, place_greedily
+from .plan_greedy import place_greedily
+from .plan_interval import Interval, Placement, pins_clash
 from .plan_problem import FREE, Problem
 from .plan_skyline import branch_skyline
 

@@ -10,7 +10,8 @@ import pytest
 from cli_runner import tilewright
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tilewright.lowering.plan_greedy import Interval, place_greedily
+from tilewright.lowering.plan_greedy import place_greedily
+from tilewright.lowering.plan_interval import Interval
 
 from tilewright.plan_csv import Problem, check_offsets, read_problem, solution
 

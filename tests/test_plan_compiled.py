@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_plan_search import GAPS, aligned, both, decide, problem_of, tight
 from tilewright.lowering import plan_search
 from tilewright.lowering.plan_exhaust import Exhaustive
-from tilewright.lowering.plan_greedy import Interval, live_bytes
+from tilewright.lowering.plan_interval import Interval, live_bytes
 from tilewright.lowering.plan_search import place
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")

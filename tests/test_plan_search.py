@@ -12,7 +12,8 @@ from tilewright.lowering import plan_search
 from tilewright.lowering.plan import PlanPass
 from tilewright.lowering.plan_canonical import branch_canonical
 from tilewright.lowering.plan_exhaust import Exhaustive
-from tilewright.lowering.plan_greedy import Interval, live_bytes, place_greedily
+from tilewright.lowering.plan_greedy import place_greedily
+from tilewright.lowering.plan_interval import Interval, live_bytes
 from tilewright.lowering.plan_problem import FREE, Problem
 from tilewright.lowering.plan_search import place
 from tilewright.lowering.plan_skyline import branch_skyline

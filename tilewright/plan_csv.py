@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.ir.diagnostics import Diagnostic, SourceError
-from tilewright.lowering.plan_greedy import Interval
+from tilewright.lowering.plan_interval import Interval
 
 REQUIRED = ("id", "lower", "upper", "size")
 OPTIONAL = ("alignment",)
