@@ -12,6 +12,7 @@ from tilewright.dialects.errors import UserError
 from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors
 
 from . import __version__
+from .cli_analyze import analyze_command
 from .cli_compile import compile_command
 from .cli_diagnostics import show_diagnostics, with_diagnostic_options
 from .cli_diff import diff_command
@@ -38,6 +39,7 @@ def cli() -> None:
 for command in (
     compile_command,
     run_command,
+    analyze_command,
     validate_command,
     report_command,
     diff_command,

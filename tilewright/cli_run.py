@@ -20,6 +20,7 @@ from .errors import CheckError, plain_error
 from .files import check_writable, write_atomically
 from .kernels import run_with_reference
 from .module import TensorSpec
+from .profiling import trace
 from .program import Level, Program, level_of
 from .render import show_run
 from .reporting.fusion import fused_groups
@@ -57,6 +58,13 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
     help="Compute this kernel by its logic, the others on the machine one by one (results only).",
 )
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
+@click.option(
+    "--trace",
+    "trace_path",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write a timeline of the machine for ui.perfetto.dev.",
+)
 @click.pass_obj
 def run_command(
     session: Session,
@@ -73,12 +81,19 @@ def run_command(
     json_path: str | None,
     swapped: tuple[str, ...],
     unfused: bool,
+    trace_path: Path | None,
 ) -> None:
     """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
     if json_path == "":
         raise click.BadParameter("a path, or '-'", param_hint="--json")
+    if trace_path is not None and level != "hardware":
+        raise click.BadParameter("only the hardware level has a timeline", param_hint="--trace")
     to_file = json_path is not None and json_path != "-"
-    for path in (*save.values(), *([Path(json_path)] if json_path and to_file else [])):
+    for path in (
+        *save.values(),
+        *([Path(json_path)] if json_path and to_file else []),
+        *([trace_path] if trace_path else []),
+    ):
         check_writable(path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
     program = compile(file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch)
@@ -98,6 +113,8 @@ def run_command(
         show_run(run, figures, unfused)
     if json_path and to_file:
         write_atomically(Path(json_path), json.dumps(figures, indent=2) + "\n")
+    if trace_path is not None:
+        write_atomically(trace_path, json.dumps(trace(program)))
     for name, path in save.items():
         write_atomically(path, npy_bytes(run.outputs[name]))
     _warn(session, cast("list[dict[str, object]]", figures["outputs"]), limits)

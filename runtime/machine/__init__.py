@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,15 +16,20 @@ from .decode import decode
 from .errors import MachineError
 from .options import Interleaving, MachineOptions
 from .order import OrderCheck
+from .profile import KernelProfile, kernel_profile
 from .program import Instruction, Kernel, Program
 from .reach import error_of
 from .result import Array, KernelResult, MachineResult, MemoryResult
 from .time import KernelSimulation, KernelTime
+from .trace import KernelRecorder, Place, Trace
 
 __all__ = [
-    "Array", "Interleaving", "KernelResult", "MachineError", "MachineOptions", "MachineResult", "MemoryResult",
-    "analyze", "check_order", "run",
+    "Array", "Interleaving", "KernelProfile", "KernelResult", "MachineError", "MachineOptions", "MachineResult",
+    "MemoryResult", "analyze", "check_order", "profile", "run", "trace",
 ]  # fmt: skip
+
+TRACED = 50_000
+"""Instructions of a program that a timeline shows one by one."""
 
 
 def run(
@@ -54,6 +60,34 @@ def analyze(module: ModuleOp) -> MachineResult:
     times = machine.times()
     counted = [Counted(time.links, time.instructions) for time in times]
     return machine.result(times, counted, [])
+
+
+def profile(module: ModuleOp) -> tuple[MachineResult, list[KernelProfile]]:
+    """As `analyze`, and where the time goes, an entry per launch."""
+    machine = _Machine(module)
+    times = machine.times()
+    result = machine.result(times, [Counted(time.links, time.instructions) for time in times], [])
+    target = machine.program.target
+    launched = zip(machine.program.launches, times, strict=True)
+    return result, [kernel_profile(launch.kernel, time, target) for launch, time in launched]
+
+
+def trace(module: ModuleOp, place: Place, spans: int = TRACED) -> dict[str, Any]:
+    """The timeline of a program for Perfetto (trace.py). `place` gives the text for a location.
+
+    A program of more than `spans` instructions is not walked: repeating iterations are one span each.
+    """
+    machine = _Machine(module)
+    target, made = machine.program.target, Trace(machine.program.target, place)
+    walked = sum(time.instructions for time in machine.times()) <= spans
+    start = 0
+    for launch in machine.program.launches:
+        recorder = KernelRecorder(made, launch.kernel, start)
+        simulation = KernelSimulation(launch.kernel, target, machine.cases, not walked, recorder)
+        cycles = simulation.run().cycles
+        recorder.finish(cycles, place(launch.kernel.op.location))
+        start += cycles
+    return made.json()
 
 
 def check_order(module: ModuleOp) -> None:

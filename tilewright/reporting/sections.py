@@ -8,6 +8,7 @@ from .fusion import fusion_section
 from .kernels import kernels_section
 from .levels import levels_section
 from .passes import passes_section
+from .profile import profile_section
 from .section import Section, Subject
 from .traffic import traffic_section
 
@@ -17,6 +18,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "traffic": traffic_section,
     "fusion": fusion_section,
     "kernels": kernels_section,
+    "profile": profile_section,
     "levels": levels_section,
     "passes": passes_section,
 }

@@ -1,0 +1,207 @@
+"""Where the time of a compiled program goes, told in terms of its source: operations, their classes, tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from tilewright.dialects import graph_elementwise, graph_linear, graph_norm, graph_primitives, graph_shape
+from tilewright.dialects.graph_base import GraphOp
+from tilewright.ir.diagnostics import file_locations
+from tilewright.runtime import machine
+from tilewright.runtime.machine import KernelProfile, MachineResult
+from tilewright.runtime.machine.profile import InstructionProfile, merged
+from tilewright.runtime.report import Json, off_chip_bytes
+
+from .errors import diagnosed
+from .program import Program
+
+TRANSFERS = "loads and stores"
+"""Class of the transfers that belong to no operation but to the kernel as a whole."""
+
+_CLASSES = {
+    graph_elementwise.__name__: "elementwise",
+    graph_linear.__name__: "tensor",
+    graph_norm.__name__: "normalisation and activation",
+    graph_shape.__name__: "layout",
+}
+_ACTIVATIONS = {"graph.gelu", "graph.silu", "graph.relu", "graph.sigmoid", "graph.tanh", "graph.leaky_relu"}
+_PRIMITIVES = {
+    graph_primitives.MapOp: "elementwise",
+    graph_primitives.ReduceOp: "reduction",
+    graph_primitives.ContractOp: "tensor",
+    graph_primitives.ViewOp: "layout",
+}
+
+
+def operator_class(op: Operation) -> str:
+    """Elementwise, reduction, tensor, layout, or normalisation and activation."""
+    if op.name in _ACTIVATIONS:
+        return "normalisation and activation"
+    if op.name.startswith("graph.reduce"):
+        return "reduction"
+    known = next((name for kind, name in _PRIMITIVES.items() if isinstance(op, kind)), None)
+    return known or _CLASSES.get(type(op).__module__, "elementwise")
+
+
+@dataclass(frozen=True)
+class SourceProfile:
+    """What one operation of the source costs: `cycles` its instructions occupy their engines, `queued` they stood at
+    the port; `bytes` off chip; `utilization` of the engines in these cycles."""
+
+    name: str
+    place: str
+    kind: str
+    kernel: str
+    cycles: int
+    queued: int
+    bytes: int
+    utilization: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Of a program at the hardware level, without data."""
+
+    program: Program
+    result: MachineResult
+    kernels: tuple[KernelProfile, ...]
+
+    @staticmethod
+    def of(program: Program) -> Profile:
+        """Raises SourceError for a program that is not at the hardware level."""
+        module = program.snapshot("hardware").module
+        with diagnosed(program.source.texts):
+            result, kernels = machine.profile(module)
+        return Profile(program, result, tuple(kernels))
+
+    @cached_property
+    def sources(self) -> list[SourceProfile]:
+        """Per operation of the source and kernel, the most engine cycles first."""
+        ops = _by_place(self.program.source.op)
+        groups: dict[tuple[str, str, str, str], list[InstructionProfile]] = {}
+        for kernel in self.kernels:
+            for one in kernel.instructions:
+                groups.setdefault((*_source(one, ops), kernel.name), []).append(one)
+        found = [_summed(key, group) for key, group in groups.items()]
+        return sorted(found, key=lambda row: -row.cycles)
+
+    @property
+    def classes(self) -> dict[str, tuple[int, int]]:
+        """Engine cycles and off-chip bytes by class of operation; kernels that fuse several are split among them."""
+        found: dict[str, tuple[int, int]] = {}
+        for row in self.sources:
+            cycles, moved = found.get(row.kind, (0, 0))
+            found[row.kind] = cycles + row.cycles, moved + row.bytes
+        return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+
+    def kernel_class(self, kernel: KernelProfile) -> str:
+        """The class of a kernel's only operation, or `fused`."""
+        kinds = {(row.name, row.place): row.kind for row in self.sources if row.kernel == kernel.name}
+        inside = {key: kind for key, kind in kinds.items() if kind != TRANSFERS}
+        return next(iter(inside.values())) if len(inside) == 1 else "fused" if inside else TRANSFERS
+
+    @property
+    def operations(self) -> int:
+        """Multiply-adds, counted as two, and elements of everything else that engines but DMA compute."""
+        return sum(one.operations for kernel in self.kernels for one in kernel.instructions)
+
+    @property
+    def off_chip(self) -> int:
+        """Bytes read and written off chip."""
+        return sum(off_chip_bytes(self.result.links, self.program.target))
+
+    @property
+    def roofline(self) -> dict[str, float]:
+        """Share of the cycles for which each resource is needed whatever the schedule of the same instructions: the
+        time cannot be less than the largest."""
+        cycles = max(self.result.cycles, 1)
+        shares = {"off-chip port": sum(k.port_cycles for k in self.kernels) / cycles}
+        return shares | {name: busy / cycles for name, busy in self.result.engine_busy.items()}
+
+    def waits(self) -> list[tuple[str, str, int]]:
+        """Engine, the one it waits for, cycles; the longest first."""
+        total: dict[tuple[str, str], int] = {}
+        for kernel in self.kernels:
+            for key, cycles in merged(kernel.waits).items():
+                total[key] = total.get(key, 0) + cycles
+        return sorted(((a, b, n) for (a, b), n in total.items()), key=lambda row: -row[2])
+
+    def json(self) -> dict[str, Json]:
+        """Keys: cycles, operations, off_chip_bytes, roofline, kernels, sources, classes, waits."""
+        kernels: list[Json] = [self._kernel(kernel) for kernel in self.kernels]
+        sources: list[Json] = [{**vars(row)} for row in self.sources]
+        return {
+            "cycles": self.result.cycles,
+            "operations": self.operations,
+            "off_chip_bytes": self.off_chip,
+            "roofline": {**self.roofline},
+            "kernels": kernels,
+            "sources": sources,
+            "classes": {kind: {"cycles": c, "bytes": b} for kind, (c, b) in self.classes.items()},
+            "waits": [{"engine": a, "for": b, "cycles": n} for a, b, n in self.waits()],
+        }
+
+    def _kernel(self, kernel: KernelProfile) -> Json:
+        instructions: list[Json] = [
+            {
+                "what": one.what, "engine": one.engine, "executed": one.executed, "cycles": one.cycles,
+                "queued": one.queued, "bytes": one.bytes, "utilization": one.utilization,
+                "place": place(one.location),
+            }
+            for one in kernel.instructions
+        ]  # fmt: skip
+        waits: list[Json] = [
+            {"engine": w.engine, "for": w.source, "event": w.event, "cycles": w.cycles} for w in kernel.waits
+        ]
+        engines: list[Json] = [{**vars(engine)} for engine in kernel.engines]
+        return {
+            "name": kernel.name, "class": self.kernel_class(kernel), "cycles": kernel.cycles,
+            "launch_cycles": kernel.launch_cycles, "port_cycles": kernel.port_cycles, "bound": kernel.bound,
+            "engines": engines, "instructions": instructions, "waits": waits,
+        }  # fmt: skip
+
+
+def trace(program: Program) -> dict[str, object]:
+    """The timeline of a program at the hardware level, as Perfetto reads it."""
+    with diagnosed(program.source.texts):
+        return machine.trace(program.snapshot("hardware").module, place)
+
+
+def place(location: Attribute) -> str:
+    """The first place of a location as `file:line:column`, empty where it is unknown."""
+    found = next(file_locations(location), None)
+    return f"{found.filename.data}:{found.line.data}:{found.column.data}" if found is not None else ""
+
+
+def _by_place(module: ModuleOp) -> dict[str, Operation]:
+    return {place(op.location): op for op in _graph_ops(module) if place(op.location)}
+
+
+def _graph_ops(module: ModuleOp) -> Iterator[Operation]:
+    return (op for op in module.walk() if isinstance(op, GraphOp))
+
+
+def _source(one: InstructionProfile, ops: dict[str, Operation]) -> tuple[str, str, str]:
+    """Name, place and class of what an instruction belongs to."""
+    where = place(one.location)
+    op = ops.get(where)
+    if op is not None:
+        return op.name, where, operator_class(op)
+    if one.step.views[-1].memory != one.step.views[0].memory or one.bytes:
+        return one.what, where, TRANSFERS
+    return one.what, where, "elementwise"
+
+
+def _summed(key: tuple[str, str, str, str], group: Iterable[InstructionProfile]) -> SourceProfile:
+    name, where, kind, kernel = key
+    rows = list(group)
+    cycles = sum(one.cycles for one in rows)
+    used = sum((one.utilization or 0.0) * one.cycles for one in rows)
+    moved = sum(one.bytes for one in rows if one.offchip)
+    queued = sum(one.queued for one in rows)
+    return SourceProfile(name, where, kind, kernel, cycles, queued, moved, used / cycles if cycles else 0.0)
