@@ -29,8 +29,10 @@ __all__ = [
     "diff",
     "list_targets",
     "load",
+    "load_program",
     "load_target",
     "report",
+    "save",
     "validate",
 ]
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from .program import Program
     from .reporting.report import Report, diff, report
     from .result import Run
+    from .saved import load_program, save
     from .validation import Validation, validate
 
 _HOMES = {
@@ -62,8 +65,10 @@ _HOMES = {
     "diff": "reporting.report",
     "list_targets": "dialects.target",
     "load": "module",
+    "load_program": "saved",
     "load_target": "dialects.target",
     "report": "reporting.report",
+    "save": "saved",
     "validate": "validation",
 }
 

@@ -20,6 +20,7 @@ from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import SourceMap, load_module, print_module
 
 from .errors import diagnosed, plain_error
+from .notebook import ir_block
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Module:
 
     def __str__(self) -> str:
         return self.ir()
+
+    def _repr_html_(self) -> str:
+        return ir_block(self.ir())
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))

@@ -27,6 +27,7 @@ from .arrays import Array, gather_inputs
 from .bounds import compulsory_bytes
 from .errors import diagnosed, plain_error
 from .module import Module, TensorSpec
+from .notebook import folded, ir_block
 from .result import Run, Unfused
 
 Level: TypeAlias = Literal["graph", "tile", "hardware"]
@@ -189,6 +190,11 @@ class Program:
 
     def __str__(self) -> str:
         return self.ir()
+
+    def _repr_html_(self) -> str:
+        """Every level in a notebook, folded."""
+        last = {snapshot.level: snapshot for snapshot in self.snapshots}
+        return folded(repr(self), [(level, ir_block(print_module(s.module))) for level, s in last.items()])
 
     def __repr__(self) -> str:
         kernels = sum(1 for op in self.module.walk() if op.name in ("graph.fused", "tile.kernel", "hardware.kernel"))

@@ -13,6 +13,7 @@ from tilewright.runtime.report import Json, machine_figures, off_chip_bytes, tar
 
 from .arrays import Array
 from .errors import plain_error
+from .notebook import grid
 from .tolerance import relative_error
 
 if TYPE_CHECKING:
@@ -122,6 +123,15 @@ class Run:
         figures["unfused"] = twin.json() if twin else None
         figures["compulsory_bytes"] = sum(bounds) if bounds else None
         return figures
+
+    def _repr_html_(self) -> str:
+        """Outputs in a notebook, and what each kernel moved and took."""
+        shapes = [[name, "x".join(map(str, x.shape)) or "scalar", str(x.dtype)] for name, x in self.outputs.items()]
+        html = grid(["output", "shape", "type"], shapes)
+        if self.result is None:
+            return html
+        rows = [[k.name, *(f"{n:,}" for n in (k.read_bytes, k.write_bytes, k.cycles))] for k in self.kernels]
+        return html + grid(["kernel", "bytes read", "bytes written", "cycles"], rows)
 
     def __repr__(self) -> str:
         outputs = ", ".join(f"{name}: {'x'.join(map(str, x.shape))} {x.dtype}" for name, x in self.outputs.items())
