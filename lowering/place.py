@@ -41,6 +41,8 @@ class PlacePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
         for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
+            if any(isinstance(inner, tile.AllocOp) for inner in kernel.walk()):
+                raise UserError("this kernel is in buffer form: place comes before bufferize", kernel.location)
             _Placer(kernel, target).run()
         verify_placed(op)
 

@@ -66,7 +66,7 @@ BAD_PIPELINES = {
     "canonicalize,decompos": ("1:14: error: unknown pass 'decompos'", "decompose'?", "             ^^^^^^^^"),
     "canonicalize,,decompose": ("1:14: error: a pass name is missing",),
     "fuse{efort=1}": ("1:6: error: pass 'fuse' has no option 'efort'; did you mean 'effort'?", "     ^^^^^"),
-    "decompose{deep=1}": ("1:11: error: pass 'decompose' has no option 'deep'; it has none",),
+    "emit{deep=1}": ("1:6: error: pass 'emit' has no option 'deep'; it has none",),
     "fuse{effort=many}": ("1:6: error: option 'effort' of pass 'fuse' is an integer, got many",),
     "canonicalize,\n  fuse{unfused=3 effort=1}": ("2:8: error: option 'unfused' of pass 'fuse' is true or false",),
     "fuse{effort=1;2}": ("1:14: error: unknown token", "             ^"),

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 
 from tilewright.dialects.target import set_target
+from tilewright.dialects.target_use import verify_target_use
 from tilewright.dialects.verify import verify_module
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 from tilewright.ir.source import parse_module, print_module
@@ -95,6 +96,7 @@ def _lowered(piece: str, settings: Settings, printer: IrPrinter, timer: Timer, s
         verify_module(module)
     if settings.target is not None:
         set_target(module, settings.target)
+        verify_target_use(module)
     if settings.objective is not None:
         set_objective(module, settings.objective)
     with timer.span("pipeline"):
