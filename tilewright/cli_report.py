@@ -21,6 +21,7 @@ _PATH = click.Path(path_type=Path)
 @program_options
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--section", "sections", multiple=True, metavar="NAME", help=f"Only this: {', '.join(SECTIONS)}.")
+@click.option("--advice", is_flag=True, help="Only what would help, as --section advice.")
 @click.option("--html", "html_path", type=_PATH, metavar="PATH", help="Write one page that needs nothing else.")
 @click.option("--json", "json_path", type=_PATH, metavar="PATH|-", help="Write the figures; '-' prints them instead.")
 @click.pass_obj
@@ -32,6 +33,7 @@ def report_command(
     objective: Objective | None,
     pipeline: str | None,
     sections: tuple[str, ...],
+    advice: bool,
     html_path: Path | None,
     json_path: Path | None,
 ) -> None:
@@ -40,6 +42,7 @@ def report_command(
 
     The page also shows the source and all levels side by side, and what each pass changed.
     """
+    sections = (*sections, "advice") if advice else sections
     to_file = json_path is not None and str(json_path) != "-"
     for path in (html_path, json_path if to_file else None):
         if path is not None:

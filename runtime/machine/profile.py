@@ -26,6 +26,8 @@ class InstructionProfile:
     utilization  share of what the engine could have done in these cycles: multiply-adds, bytes of the widest operand,
                  bytes over the link
     operations   two for each multiply-add, one for each element of anything else but a transfer
+    payload      bytes of the elements that a transfer moves, without what granules round up
+    argument     number of the kernel's argument that a transfer reads or writes; None on chip
     """
 
     step: Instruction
@@ -37,6 +39,8 @@ class InstructionProfile:
     utilization: float | None
     offchip: bool
     operations: int
+    payload: int
+    argument: int | None
 
     @property
     def engine(self) -> str:
@@ -140,6 +144,8 @@ def _instructions(kernel: Kernel, tally: Tally, target: Target) -> Iterator[Inst
             work / (cycles * rate) if cycles and rate else None,
             any(case.offchip for case, _ in counts),
             sum(_operations(case) * count for case, count in counts),
+            sum(_elements(case) * case.step.views[0].element.bytes * count for case, count in counts if case.link),
+            next((view.buffer for view in step.views if view.buffer < kernel.arguments), None),
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .advice import advice_section
 from .fusion import fusion_section
 from .kernels import kernels_section
 from .levels import levels_section
@@ -19,6 +20,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "fusion": fusion_section,
     "kernels": kernels_section,
     "profile": profile_section,
+    "advice": advice_section,
     "levels": levels_section,
     "passes": passes_section,
 }
