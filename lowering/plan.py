@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, i64
@@ -167,6 +168,14 @@ def _units(lives: Sequence[Lifetime], pairs: Sequence[tuple[Lifetime, Lifetime]]
     return list(seen.values())
 
 
+def planned_bytes(owner: Operation, memory: str) -> tuple[int, int]:
+    """Highest byte used and most bytes alive at once in a memory of a planned kernel or function."""
+    report = owner.attributes.get(MEMORY)
+    values = report.data.get(memory) if isinstance(report, DictionaryAttr) else None
+    peak, bound = cast("ArrayAttr[IntegerAttr]", values) if values is not None else (IntegerAttr(0, i64),) * 2
+    return peak.value.data, bound.value.data
+
+
 def _numbers(values: Sequence[int]) -> ArrayAttr[Attribute]:
     return ArrayAttr[Attribute]([IntegerAttr(value, i64) for value in values])
 
@@ -186,19 +195,19 @@ def _too_big(
         if interval.start <= where < interval.end
     ]
     alive.sort(key=lambda pair: -pair[0])
-    notes = [(f"{_describe(life)} takes {size} bytes", life.alloc.location) for size, life in alive]
+    notes = [(f"{describe(life)} takes {size} bytes", life.alloc.location) for size, life in alive]
     if live > room:
         message = f"memory '{memory}' has {room} bytes, {live} are needed at once by {len(alive)} buffers"
     else:
         message = (
             f"memory '{memory}' has {room} bytes; {live} are needed at once, and the best plan found takes {found.peak}"
         )
-    listed = ", ".join(f"{_describe(life)} {size}" for size, life in alive[:8])
+    listed = ", ".join(f"{describe(life)} {size}" for size, life in alive[:8])
     more = f" and {len(alive) - 8} more" if len(alive) > 8 else ""
     return UserError(f"{message}: {listed}{more}", owner.location, notes)
 
 
-def _describe(life: Lifetime) -> str:
+def describe(life: Lifetime) -> str:
     shape = "x".join(str(extent) for extent in life.type.shape)
     hint = life.alloc.res[0].name_hint
     slots = f" in {life.slots} slots" if life.slots > 1 else ""

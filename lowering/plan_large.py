@@ -30,10 +30,10 @@ def place_many(intervals: Sequence[Interval], small: Small) -> Placement:
     """A placement of many intervals; deterministic. `small` is used where first fit came out too high."""
     bound, _ = live_bytes(intervals)
     chunks = _Chunks(intervals)
-    offsets = _first_fit(intervals, chunks)
-    sizes = np.array([one.size for one in intervals], np.int64)
-    _lower(intervals, chunks, offsets, sizes, bound, small)
-    return Placement(tuple(int(offset) for offset in offsets), int((offsets + sizes).max()), bound)
+    size = np.array([one.size for one in intervals], np.int64)
+    offsets = _first_fit(intervals, chunks, np.lexsort((chunks.start, chunks.start - chunks.end, -size)))
+    _lower(intervals, chunks, offsets, size, bound, small)
+    return Placement(tuple(int(offset) for offset in offsets), int((offsets + size).max()), bound)
 
 
 class _Chunks:
@@ -69,7 +69,17 @@ class _Chunks:
         return self.members[low] if low == high else np.concatenate(self.members[low : high + 1])
 
 
-def _first_fit(intervals: Sequence[Interval], chunks: _Chunks) -> IntArray:
+def first_fit_peak(intervals: Sequence[Interval]) -> int:
+    """The highest byte that buffers need which are placed one after another as they are first used, each as low as it
+    goes: what an allocator at run time would do."""
+    if not intervals:
+        return 0
+    chunks = _Chunks(intervals)
+    offsets = _first_fit(intervals, chunks, np.argsort(chunks.start, kind="stable"))
+    return max(int(offset) + one.size for offset, one in zip(offsets, intervals, strict=True))
+
+
+def _first_fit(intervals: Sequence[Interval], chunks: _Chunks, order: IntArray) -> IntArray:
     start, end = chunks.start, chunks.end
     size = np.array([one.size for one in intervals], np.int64)
     align = [one.align for one in intervals]
@@ -78,8 +88,7 @@ def _first_fit(intervals: Sequence[Interval], chunks: _Chunks) -> IntArray:
     for i, one in enumerate(intervals):
         if one.pinned is not None:
             low[i], top[i] = one.pinned, one.pinned + one.size
-    order: list[int] = np.lexsort((start, start - end, -size)).tolist()
-    for i in order:
+    for i in (int(number) for number in order):
         if top[i] >= 0:
             continue
         near = chunks.between(int(chunks.first[i]), int(chunks.last[i]))

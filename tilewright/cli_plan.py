@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,10 +10,18 @@ import click
 from tilewright.dialects.target_model import parse_size
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 from tilewright.ir.source import read_text
+from tilewright.lowering.plan_report import MemoryPlan, Placed, plans_of
 from tilewright.lowering.plan_search import NODES, place
 
+from .api import Objective, compile
+from .cli_options import Session, program_options
 from .files import check_writable, write_atomically
 from .plan_csv import check_offsets, read_problem, solution
+from .plan_picture import page_svg
+from .render import console
+from .reporting.memory import largest_table, plans_table
+
+_PATH = click.Path(path_type=Path)
 
 
 def parse_capacity(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
@@ -27,22 +36,49 @@ def parse_capacity(context: click.Context, option: click.Parameter, value: str |
     return found
 
 
-@click.command("plan", short_help="Place buffers with lifetimes, given as CSV, in one memory.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB.")
+@click.command("plan", short_help="Place buffers, of a program or given as CSV, and show where they lie.")
+@program_options
+@click.option(
+    "--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB. CSV only."
+)
 @click.option("--nodes", type=click.IntRange(min=0), default=NODES, show_default=True, help="Partial plans looked at.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the orders that are tried.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the plan. Default: standard output.")
-def plan_command(file: Path, capacity: int | None, nodes: int, seed: int, output: Path | None) -> None:
-    """Gives each buffer of FILE an offset such that no two that are needed at once share a byte.
+@click.option("-o", "--output", type=_PATH, help="File for the plan of a CSV. Default: standard output.")
+@click.option("--svg", "svg_path", type=_PATH, metavar="PATH", help="Write a picture: time across, offsets upwards.")
+@click.pass_obj
+def plan_command(
+    session: Session,
+    file: Path,
+    target: str | None,
+    dims: dict[str, int],
+    objective: Objective | None,
+    capacity: int | None,
+    nodes: int,
+    seed: int,
+    output: Path | None,
+    svg_path: Path | None,
+) -> None:
+    """Gives each buffer an offset such that no two that are needed at once share a byte.
 
-    FILE is CSV with the columns id, lower, upper, size and perhaps alignment; a buffer is needed from lower to before
-    upper. Prints CSV with the columns id, offset; the peak and the most bytes alive at once go to the standard error
-    stream. Greedy orders come first, then a search within --nodes (some 10,000 a second): for a plan within the
-    capacity if one is given, else for the lowest peak. The same arguments give the same plan.
+    A program in FILE is compiled until its memories are planned, and the plan of each is summed up. If FILE ends in
+    .csv it is a table with the columns id, lower, upper, size and perhaps alignment: a buffer is needed from lower to
+    before upper. Prints CSV with the columns id, offset then; the peak and the most bytes alive at once go to the
+    standard error stream. Greedy orders come first, then a search within --nodes (some 10,000 a second, with numba
+    twenty times as many): for a plan within the capacity if one is given, else for the lowest peak. The same arguments
+    give the same plan.
     """
-    if output is not None:
-        check_writable(output)
+    for path in (output, svg_path):
+        if path is not None:
+            check_writable(path)
+    if file.suffix.lower() != ".csv":
+        if capacity is not None or output is not None:
+            name = "--capacity" if capacity is not None else "--output"
+            raise click.UsageError(f"{name} is for CSV; the memories of a program are those of its target")
+        plans = _of_program(session, file, target, dims, objective)
+        _write_svg(svg_path, plans)
+        return
+    if target is not None or dims or objective is not None:
+        raise click.UsageError("--target, --dim and --objective are for programs, not for CSV")
     problem = read_problem(read_text(file), str(file))
     found = place(problem.intervals, capacity, nodes, seed, lower=capacity is None)
     check_offsets(problem, found.offsets)
@@ -55,4 +91,31 @@ def plan_command(file: Path, capacity: int | None, nodes: int, seed: int, output
         write_atomically(output, solution(problem, found.offsets))
     else:
         click.echo(solution(problem, found.offsets), nl=False)
-    click.echo(summary, err=True)
+    placed = zip(problem.names, problem.intervals, found.offsets, strict=True)
+    plan = MemoryPlan("", file.name, tuple(Placed(name, one, at) for name, one, at in placed), capacity)
+    _write_svg(svg_path, [plan])
+    click.echo(
+        f"{summary}, fragmentation {plan.fragmentation:.1%}; first fit {plan.first_fit}, one each {plan.separate}",
+        err=True,
+    )
+
+
+def _of_program(
+    session: Session,
+    file: Path,
+    target: str | None,
+    dims: dict[str, int],
+    objective: Objective | None,
+) -> list[MemoryPlan]:
+    program = compile(file, target, objective=objective, dims=dims, to="plan", watch=session.watch)
+    plans = plans_of(program.snapshot(after="plan").module)
+    out = console()
+    out.print(plans_table(plans))
+    out.print()
+    out.print(largest_table(plans))
+    return plans
+
+
+def _write_svg(path: Path | None, plans: Sequence[MemoryPlan]) -> None:
+    if path is not None:
+        write_atomically(path, page_svg(plans))

@@ -8,6 +8,7 @@ from .advice import advice_section
 from .fusion import fusion_section
 from .kernels import kernels_section
 from .levels import levels_section
+from .memory import memory_section
 from .passes import passes_section
 from .profile import profile_section
 from .section import Section, Subject
@@ -21,6 +22,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "kernels": kernels_section,
     "profile": profile_section,
     "advice": advice_section,
+    "memory": memory_section,
     "levels": levels_section,
     "passes": passes_section,
 }
