@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from colorsys import hls_to_rgb
 from html import escape
 
 from tilewright.lowering.plan_report import MemoryPlan, Placed
@@ -66,15 +67,20 @@ def _rectangle(number: int, one: Placed, begin: int, across: float, up: float) -
     width, height = (interval.end - interval.start) * across, interval.size * up
     high = TOP + HEIGHT - (low + interval.size) * up
     hue = _HUES.get(one.region, number * 137 % 360)  # neighbours in the list differ clearly
-    lightness = 88 if one.region else 72
+    colour = _colour(hue, 0.88 if one.region else 0.72)
     place = f"bytes {low} to {low + interval.size - 1}, time {interval.start} to {interval.end}"
     kind = f"{one.region} " if one.region else ""
     title = escape(f"{kind}{one.name}: {interval.size} bytes, {place}")
     box = (
         f'<rect x="{x:.2f}" y="{high:.2f}" width="{width:.2f}" height="{height:.2f}" '
-        f'fill="hsl({hue} 60% {lightness}%)" stroke="#333" stroke-width="0.5"><title>{title}</title></rect>'
+        f'fill="{colour}" stroke="#333" stroke-width="0.5"><title>{title}</title></rect>'
     )
     if width < _LABELLED[0] or height < _LABELLED[1]:
         return box
     fitting = escape(one.name[: int(width / 7)])
     return f'{box}<text x="{x + 3:.2f}" y="{high + height / 2 + 4:.2f}" pointer-events="none">{fitting}</text>'
+
+
+def _colour(hue: int, lightness: float) -> str:
+    """As six digits: not every program that shows SVG knows `hsl`."""
+    return "#" + "".join(f"{round(part * 255):02x}" for part in hls_to_rgb(hue / 360, lightness, 0.6))
