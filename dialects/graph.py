@@ -7,6 +7,7 @@ from xdsl.ir import Dialect
 from .graph_base import GraphOp
 from .graph_elementwise import ELEMENTWISE, CastOp, ClipOp, ElementwiseOp, GeluOp, SiluOp, WhereOp
 from .graph_fused import FusedOp, YieldOp
+from .graph_index import ArgMaxOp, ArgMinOp, CumProdOp, CumSumOp, GatherElementsOp, GatherOp, ScatterElementsOp
 from .graph_linear import ConvOp, MatmulOp
 from .graph_norm import (
     LayerNormOp,
@@ -22,6 +23,7 @@ from .graph_norm import (
 from .graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp, parse_spec
 from .graph_shape import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .graph_types import DimsAttr, bind_dims, shape_of, static_shape, tensor_type
+from .graph_window import WindowOp
 
 PRIMITIVES: tuple[type[GraphOp], ...] = (MapOp, ReduceOp, ContractOp, ViewOp, IotaOp, ConstantOp, WeightOp)
 NAMED: tuple[type[GraphOp], ...] = (
@@ -48,6 +50,14 @@ NAMED: tuple[type[GraphOp], ...] = (
     SliceOp,
     ConcatOp,
     PadOp,
+    WindowOp,
+    GatherOp,
+    GatherElementsOp,
+    ScatterElementsOp,
+    ArgMaxOp,
+    ArgMinOp,
+    CumSumOp,
+    CumProdOp,
 )
 
 Graph = Dialect("graph", [*PRIMITIVES, *NAMED, FusedOp, YieldOp], [DimsAttr])
@@ -56,16 +66,22 @@ __all__ = [
     "ELEMENTWISE",
     "NAMED",
     "PRIMITIVES",
+    "ArgMaxOp",
+    "ArgMinOp",
     "CastOp",
     "ClipOp",
     "ConcatOp",
     "ConstantOp",
     "ContractOp",
     "ConvOp",
+    "CumProdOp",
+    "CumSumOp",
     "DimsAttr",
     "ElementwiseOp",
     "ExpandOp",
     "FusedOp",
+    "GatherElementsOp",
+    "GatherOp",
     "GeluOp",
     "Graph",
     "GraphOp",
@@ -83,6 +99,7 @@ __all__ = [
     "ReduceSumOp",
     "ReshapeOp",
     "RmsNormOp",
+    "ScatterElementsOp",
     "SiluOp",
     "SliceOp",
     "SoftmaxOp",
@@ -90,6 +107,7 @@ __all__ = [
     "ViewOp",
     "WeightOp",
     "WhereOp",
+    "WindowOp",
     "YieldOp",
     "bind_dims",
     "parse_spec",

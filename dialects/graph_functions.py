@@ -11,6 +11,12 @@ from .errors import UserError
 OUTPUTS = "tilewright.outputs"
 """Attribute of a function after `bufferize`: how many of its last arguments are outputs."""
 
+INPUT_NAMES = "tilewright.inputs"
+"""Attribute of a function or program: the names that callers know its inputs by, where they are no names of the text."""
+
+OUTPUT_NAMES = "tilewright.results"
+"""The same for what it returns."""
+
 
 def output_arguments(function: FuncOp) -> int:
     """How many of a function's last arguments are outputs; 0 before `bufferize`. Raises UserError for another."""

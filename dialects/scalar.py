@@ -20,7 +20,7 @@ from .errors import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
 Function: TypeAlias = Callable[..., Array]
-Domain: TypeAlias = Literal["float", "number", "bool", "any"]
+Domain: TypeAlias = Literal["float", "int", "number", "bool", "any"]
 ResultKind: TypeAlias = Literal["same", "bool", "cast"]
 Direction: TypeAlias = Literal["inc", "dec"] | None
 CostClass: TypeAlias = Literal["add", "mul", "exp", "div", "sqrt", "reciprocal"]
@@ -28,12 +28,14 @@ Value: TypeAlias = float | int | bool
 
 _DOMAIN_KINDS: dict[Domain, tuple[Kind, ...]] = {
     "float": ("float",),
+    "int": ("int",),
     "number": ("float", "int"),
     "bool": ("bool",),
     "any": ("float", "int", "bool"),
 }
 _DOMAIN_WORDS: dict[Domain, str] = {
     "float": "floating-point numbers",
+    "int": "integers",
     "number": "numbers",
     "bool": "truth values (i1)",
     "any": "elements of any type",
@@ -86,6 +88,7 @@ class ScalarOp:
 _F: tuple[Domain, ...] = ("float",)
 _N: tuple[Domain, ...] = ("number",)
 _NN: tuple[Domain, ...] = ("number", "number")
+_II: tuple[Domain, ...] = ("int", "int")
 _UP: tuple[Direction, ...] = ("inc",)
 _UP2: tuple[Direction, ...] = ("inc", "inc")
 
@@ -102,6 +105,7 @@ _ROWS: tuple[ScalarOp, ...] = (
     ScalarOp("div", _NN, scalar_math.divide, "div", identity={"float": 1.0, "int": 1}),
     ScalarOp("pow", _NN, scalar_math.power, "exp", passes=3, identity={"float": 1.0, "int": 1}),
     ScalarOp("mod", _NN, scalar_math.modulo, "div", passes=4),
+    ScalarOp("rem", _NN, scalar_math.remainder, "div", passes=4),
     ScalarOp("max", _NN, np.maximum, "add", commutative=True, identity={"float": -np.inf}, idempotent=True,
              zero_preserving=True, monotonic=_UP2),
     ScalarOp("min", _NN, np.minimum, "add", commutative=True, identity={"float": np.inf}, idempotent=True,
@@ -129,6 +133,24 @@ _ROWS: tuple[ScalarOp, ...] = (
     ScalarOp("erf", _F, scalar_math.erf, "mul", passes=12, zero_preserving=True, monotonic=_UP),
     ScalarOp("sin", _F, np.sin, "mul", passes=10, zero_preserving=True),
     ScalarOp("cos", _F, np.cos, "mul", passes=10),
+    ScalarOp("tan", _F, np.tan, "mul", passes=12, zero_preserving=True),
+    ScalarOp("asin", _F, np.arcsin, "mul", passes=12, zero_preserving=True, monotonic=_UP),
+    ScalarOp("acos", _F, np.arccos, "mul", passes=12, monotonic=("dec",)),
+    ScalarOp("atan", _F, np.arctan, "mul", passes=12, zero_preserving=True, monotonic=_UP),
+    ScalarOp("sinh", _F, np.sinh, "exp", passes=4, zero_preserving=True, monotonic=_UP),
+    ScalarOp("cosh", _F, np.cosh, "exp", passes=3),
+    ScalarOp("asinh", _F, np.arcsinh, "exp", passes=4, zero_preserving=True, monotonic=_UP),
+    ScalarOp("acosh", _F, np.arccosh, "exp", passes=4, monotonic=_UP),
+    ScalarOp("atanh", _F, np.arctanh, "exp", passes=4, zero_preserving=True, monotonic=_UP),
+    # bits of two's complement
+    ScalarOp("bit_and", _II, np.bitwise_and, "add", commutative=True, absorbing={"int": 0},
+             idempotent=True, zero_preserving=True),
+    ScalarOp("bit_or", _II, np.bitwise_or, "add", commutative=True, identity={"int": 0},
+             idempotent=True, zero_preserving=True),
+    ScalarOp("bit_xor", _II, np.bitwise_xor, "add", commutative=True, identity={"int": 0}, zero_preserving=True),
+    ScalarOp("bit_not", ("int",), np.bitwise_not, "add", involution=True, monotonic=("dec",)),
+    ScalarOp("shift_left", _II, scalar_math.shift_left, "mul", identity={"int": 0}, zero_preserving=True),
+    ScalarOp("shift_right", _II, scalar_math.shift_right, "mul", identity={"int": 0}, zero_preserving=True),
     # comparison and logic
     ScalarOp("eq", ("any", "any"), np.equal, "add", result="bool", commutative=True),
     ScalarOp("ne", ("any", "any"), np.not_equal, "add", result="bool", commutative=True, zero_preserving=True),

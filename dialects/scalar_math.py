@@ -111,6 +111,25 @@ def modulo(a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b))).astype(a.dtype)
 
 
+def remainder(a: Array, b: Array) -> Array:
+    """a − b·trunc(a / b): the sign of the dividend; integers give 0 for b = 0."""
+    if a.dtype.kind == "f":
+        return np.fmod(a, b)
+    return np.where(b == 0, 0, np.fmod(a, np.where(b == 0, 1, b))).astype(a.dtype)
+
+
+def shift_left(a: Array, b: Array) -> Array:
+    """Bits moved towards the higher ones, zeros from below; 0 for b outside of 0 … width − 1."""
+    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
+    return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0).astype(a.dtype)
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """Bits moved towards the lower ones, the sign kept; as by the whole width for b outside of 0 … width − 1."""
+    most = 8 * a.dtype.itemsize - 1
+    return np.right_shift(a, np.where((b >= 0) & (b <= most), b, most)).astype(a.dtype)
+
+
 def power(a: Array, b: Array) -> Array:
     """a ** b; integers with a negative exponent truncate towards zero (0 unless a is ±1)."""
     if a.dtype.kind == "f":

@@ -18,7 +18,7 @@ from ..dialects.graph_base import GraphOp
 from ..dialects.graph_elementwise import ELEMENTWISE, gelu_form
 from ..dialects.graph_norm import masked_rows, reduced_axes
 from ..dialects.graph_types import get_flag, get_int, get_number, static_shape
-from . import decompose_linear, decompose_views
+from . import decompose_index, decompose_linear, decompose_views
 from .decompose_emit import Emitter
 
 Rule: TypeAlias = Callable[[Emitter, GraphOp], SSAValue]
@@ -155,4 +155,12 @@ RULES: dict[str, Rule] = {
     "graph.slice": decompose_views.take_slice,
     "graph.concat": decompose_views.concat,
     "graph.pad": decompose_views.pad,
+    "graph.window": decompose_views.window,
+    "graph.gather": decompose_index.gather,
+    "graph.gather_elements": decompose_index.gather_elements,
+    "graph.scatter_elements": decompose_index.scatter_elements,
+    "graph.arg_max": decompose_index.place,
+    "graph.arg_min": decompose_index.place,
+    "graph.cum_sum": decompose_index.running,
+    "graph.cum_prod": decompose_index.running,
 }

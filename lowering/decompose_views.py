@@ -1,4 +1,4 @@
-"""Decompositions of the ops that move elements: each is one view."""
+"""Decompositions of the ops that move elements: each is one view (two for padded windows)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_shape import permutation_of, slice_of
+from ..dialects.graph_window import windows_of
 from ..dialects.graph_types import get_int, get_ints, get_number, static_shape
 from ..dialects.index_map import Box, IndexMap, reshape_affine
 from .decompose_emit import Emitter
@@ -79,6 +80,22 @@ def padded(emit: Emitter, value: SSAValue, low: Sequence[int], high: Sequence[in
         return emit.view([value], [AffineMap.identity(len(shape))], shape)
     box = [(before, before + size) for before, size in zip(low, source, strict=True)]
     return emit.view([value], [shift(low)], shape, [box], fill)
+
+
+def window(emit: Emitter, op: GraphOp) -> SSAValue:
+    """A padded view, then one with stride · position + dilation · tap in the place of each windowed axis."""
+    x = op.args[0]
+    rank = len(static_shape(x.type))
+    windows = windows_of(op.properties, rank)
+    ends = {axis: (low, high) for axis, low, high in zip(windows.axes, windows.low, windows.high, strict=True)}
+    low, high = ([ends.get(d, (0, 0))[side] for d in range(rank)] for side in (0, 1))
+    if any(low) or any(high):
+        x = padded(emit, x, low, high, get_number(op.properties, "value", 0.0, op.what()))
+    terms = [[(1, d)] for d in range(rank)]
+    for i, axis in enumerate(windows.axes):
+        terms[axis] = [(windows.strides[i], axis), (windows.dilations[i], rank + i)]
+    map_ = IndexMap.linear(emit.result_shape, terms, [0] * rank)
+    return emit.view([x], [map_.to_affine()], emit.result_shape)
 
 
 def shift(offsets: Sequence[int]) -> AffineMap:

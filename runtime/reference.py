@@ -22,6 +22,7 @@ from ..dialects.graph_elementwise import CastOp, ElementwiseOp
 from ..dialects.graph_functions import entry_function, resolve_callee
 from ..dialects.graph_fused import FusedOp, YieldOp
 from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp
+from ..dialects.graph_index import IndexOp
 from ..dialects.graph_types import static_shape
 from . import reference_primitives as primitives
 from .reference_named import FORMULAS
@@ -136,16 +137,17 @@ class _Evaluation:
                 return self.named(op, arrays)
 
     def named(self, op: GraphOp, arrays: list[Array]) -> Array:
-        """A formula of its own, in the common compute type of the operands that are not conditions."""
+        """A formula of its own, in the common compute type of the operands that are neither conditions nor indices."""
         formula = FORMULAS.get(op.name)
         if formula is None:
             raise UserError(f"'{op.name}' has no reference", op.location)
         types = [operand.type for operand in op.args]
         static_shape(op.res.type)
-        numeric = [t for t in types if element(t).kind != "bool"]
+        indices = {1} if isinstance(op, IndexOp) else set[int]()
+        numeric = [t for i, t in enumerate(types) if element(t).kind != "bool" and i not in indices]
         compute = common_compute_type(numeric or types)
         lifted = [
-            array if element(t).kind == "bool" and numeric else self.numbers.lift(array, compute)
-            for array, t in zip(arrays, types, strict=True)
+            array if i in indices or (element(t).kind == "bool" and numeric) else self.numbers.lift(array, compute)
+            for i, (array, t) in enumerate(zip(arrays, types, strict=True))
         ]
         return self.numbers.lower(np.asarray(formula(op, lifted)), op.res.type)

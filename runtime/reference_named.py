@@ -20,6 +20,7 @@ from ..dialects.graph_linear import window_of
 from ..dialects.graph_norm import masked_rows, reduced_axes
 from ..dialects.graph_shape import permutation_of, slice_of
 from ..dialects.graph_types import get_flag, get_int, get_ints, get_number, static_shape
+from . import reference_index
 from .reference_numbers import parameter
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -209,4 +210,5 @@ FORMULAS: dict[str, Formula] = {
     "graph.slice": take_slice,
     "graph.concat": concat,
     "graph.pad": pad,
+    **reference_index.FORMULAS,
 }

@@ -1,4 +1,4 @@
-"""Dependencies point down only: tilewright → lowering → runtime → dialects → xdsl; ir → dialects."""
+"""Dependencies point down only: tilewright → lowering → runtime → dialects → xdsl; ir → dialects; frontend → ir."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAY_USE = {
     "ir": {"ir", "dialects"},
     "lowering": {"lowering", "runtime", "dialects"},
     "runtime": {"runtime", "dialects"},
-    "tilewright": {"tilewright", "ir", "dialects", "lowering", "runtime"},
+    "frontend": {"frontend", "ir", "dialects"},
+    "tilewright": {"tilewright", "ir", "dialects", "lowering", "runtime", "frontend"},
 }
 
 
@@ -60,7 +61,9 @@ def test_only_declared_packages_are_imported(folder: str) -> None:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = project["dependencies"] + (project["optional-dependencies"]["fast"] if folder == "lowering" else [])
+    extras = {"lowering": "fast", "frontend": "onnx"}
+    optional = project["optional-dependencies"][extras[folder]] if folder in extras else []
+    declared = project["dependencies"] + optional
     names = {entry.split(">")[0].split("=")[0].strip() for entry in declared}
     for file in sorted((ROOT / folder).rglob("*.py")):
         for module, line in imported_modules(file):

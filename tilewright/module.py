@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.dtypes import ElementType, element
-from tilewright.dialects.graph_functions import OUTPUTS, entry_function, output_arguments
+from tilewright.dialects.errors import UserError
+from tilewright.dialects.graph_functions import (
+    INPUT_NAMES,
+    OUTPUT_NAMES,
+    OUTPUTS,
+    entry_function,
+    output_arguments,
+)
 from tilewright.dialects.graph_types import shape_of
 from tilewright.dialects.hardware import BufferOp, ProgramOp
 from tilewright.dialects.tile_types import BufferType
 from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import SourceMap, load_module, print_module
 
+from tilewright.runtime.weights import WeightReader, weight_reader
+
 from .errors import diagnosed, plain_error
 from .notebook import ir_block
+
+Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,12 @@ class Module:
 
     op: ModuleOp
     source: SourceMap
+    weights: Mapping[tuple[str, str], Array] = field(default_factory=dict[tuple[str, str], Array], repr=False)
+    """(file, key) → weights that came with the program and lie in no file yet."""
+
+    def weight_reader(self) -> WeightReader:
+        """Reads the weights that the program names."""
+        return weight_reader(self.source.resolve, self.weights)
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -74,12 +93,21 @@ class Module:
         return f"<tilewright.Module {self.source.file}: ({inputs}) -> ({outputs})>"
 
 
-def load(source: str | Path, dims: Mapping[str, int] | None = None) -> Module:
-    """Reads a program from a file, or from a text if the string looks like one.
+def load(
+    source: str | Path,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+) -> Module:
+    """Reads a program from a file, or from a text if the string looks like one. A file called `….onnx` is imported.
 
-    `dims` binds symbolic dimensions: `load("attention_any.mlir", dims={"seq": 512})`. Raises SourceError, with every
-    error found and its place, for anything wrong with the file, its text or `dims`.
+    `dims` binds symbolic dimensions: `load("attention_any.mlir", dims={"seq": 512})`. `constants` fixes inputs of an
+    ONNX model to values, where it computes shapes, axes or sizes from them. Raises SourceError, with every error found
+    and its place, for anything wrong with the file, its text, `dims` or `constants`.
     """
+    if str(source).endswith(".onnx") and "\n" not in str(source):
+        return load_onnx(Path(source), dims, constants)
+    if constants:
+        raise plain_error("'constants' fix inputs of ONNX models; a text has its constants in itself")
     try:
         op, source_map = load_module(source, dims)
     except RecursionError:
@@ -89,16 +117,48 @@ def load(source: str | Path, dims: Mapping[str, int] | None = None) -> Module:
     return Module(op, source_map)
 
 
+def load_onnx(
+    path: Path, dims: Mapping[str, int] | None = None, constants: Mapping[str, npt.ArrayLike] | None = None
+) -> Module:
+    """Imports an ONNX model. Raises SourceError without the package `onnx`, and as `load` does."""
+    try:
+        from tilewright.frontend.importer import import_onnx
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        message = f"reading '{path}' needs the package onnx: pip install 'tilewright[onnx]'"
+        raise plain_error(message) from None
+    imported = import_onnx(path, dims, {name: np.asarray(value) for name, value in (constants or {}).items()})
+    with diagnosed({}):
+        verify_module(imported.module)
+    weights = {(imported.weight_file, key): array for key, array in imported.weights.items()}
+    return Module(imported.module, SourceMap(str(path), path.parent), weights)
+
+
 def _specs(module: ModuleOp) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
     program = next((op for op in module.ops if isinstance(op, ProgramOp)), None)
     if program is not None:
-        return _buffers(program, "input"), _buffers(program, "output")
+        found = _buffers(program, "input"), _buffers(program, "output")
+        return _called(program, INPUT_NAMES, found[0]), _called(program, OUTPUT_NAMES, found[1])
     function = entry_function(module)
-    args = list(function.args)
+    args, results = list(function.args), _returned(function)
     if OUTPUTS in function.attributes:
         count = output_arguments(function)
-        return _named(args[: len(args) - count], "arg"), _named(args[len(args) - count :], "out")
-    return _named(args, "arg"), _named(_returned(function), "out")
+        args, results = args[: len(args) - count], args[len(args) - count :]
+    inputs, outputs = _named(args, "arg"), _named(results, "out")
+    return _called(function, INPUT_NAMES, inputs), _called(function, OUTPUT_NAMES, outputs)
+
+
+def _called(op: Operation, attribute: str, specs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+    """The tensors under the names that an attribute gives them, if it is there."""
+    given = op.attributes.get(attribute)
+    if given is None:
+        return specs
+    entries = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else ()
+    names = [e.data for e in entries if isinstance(e, StringAttr)]
+    if len(names) != len(specs) or len(set(names)) != len(names):
+        raise UserError(f"{attribute} does not name each of {len(specs)} tensors once", op.location)
+    return tuple(replace(spec, name=name) for spec, name in zip(specs, names, strict=True))
 
 
 def _returned(function: FuncOp) -> list[SSAValue]:

@@ -21,7 +21,6 @@ from tilewright.runtime import machine
 from tilewright.runtime.machine import MachineOptions, MachineResult
 from tilewright.runtime.reference import evaluate
 from tilewright.runtime.tile_eval import evaluate_tile
-from tilewright.runtime.weights import weight_reader
 
 from .arrays import Array, gather_inputs
 from .bounds import compulsory_bytes
@@ -137,7 +136,7 @@ class Program:
 
     def run_arrays(self, arrays: Sequence[Array], snapshot: Snapshot, check: bool | MachineOptions = True) -> Run:
         """As `run`, with checked inputs, on the program as it was after some pass."""
-        loader = weight_reader(self.source.source.resolve)
+        loader = self.source.weight_reader()
         result: MachineResult | None = None
         with diagnosed(self.source.texts):
             match snapshot.level:
@@ -156,7 +155,7 @@ class Program:
         """The results in float64, from the source program; None where the source is not at the graph level."""
         if level_of(self.source.op) != "graph":
             return None
-        loader = weight_reader(self.source.source.resolve)
+        loader = self.source.weight_reader()
         with diagnosed(self.source.texts):
             return evaluate(self.source.op, arrays, "f64", loader)
 
