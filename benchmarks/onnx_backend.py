@@ -107,7 +107,7 @@ def check(path: Path, case: Any, level: str, inputs: Sequence[Any], outputs: Seq
     program = tilewright.compile(module, TARGET, to="canonicalize" if level == "graph" else None)
     run = program.run({spec.name: as_array(given[spec.name], spec.name) for spec in program.inputs}, level=level)
     for info, wanted in zip(case.model.graph.output, outputs, strict=True):
-        compare(info.name, run.outputs[info.name], np.asarray(wanted), case.rtol, case.atol)
+        compare(info.name, run.outputs[info.name], as_array(wanted, info.name), case.rtol, case.atol)
     return fixed
 
 
@@ -126,9 +126,11 @@ def load(path: Path, given: Mapping[str, Any]) -> tuple[tilewright.Module, tuple
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
-    """An input of a case as an array."""
+    """An input or output of a case as an array."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
     if not isinstance(value, np.ndarray | np.generic):
-        raise Mismatch(f"input '{name}' of the case is no tensor but a {type(value).__name__}")
+        raise Mismatch(f"'{name}' of the case is no tensor but a {type(value).__name__}")
     return np.asarray(value)
 
 

@@ -22,6 +22,7 @@ from ..ir.names import base_name
 from .builder import Builder, strings
 from .errors import Unsupported
 from .fold import RANDOM, fold, is_small
+from .functions import body_of, has_body
 from .model import Model, domain_of, key_of
 from .node import Handler, Node, Result
 from .operators import OPERATORS
@@ -61,12 +62,12 @@ def import_onnx(
     model = Model.read(path)
     model.check()
     inputs = model.bind(dims or {}, constants or {})
-    model.inline(lambda node: key_of(node) in OPERATORS)
+    model.inline()
     types = [tensor_type(by_name(i.kind).attribute, i.shape) for i in inputs]
     block = Block(arg_types=types)
     start = NameLoc(StringAttr(path.name), UnknownLoc())
     build = Builder(block, start, weight_file=f"{path.stem}.safetensors")
-    run = _Import(model, build, {"": None})
+    run = _Import(model, build, {"": None}, model.opsets)
     for arg, given in zip(block.args, inputs, strict=True):
         arg.location = start
         arg.name_hint = hint(given.name)
@@ -95,13 +96,15 @@ def hint(name: str) -> str | None:
 class _Import:
     """The values known so far by name (None: a node before could not be imported), and what went wrong."""
 
-    def __init__(self, model: Model, build: Builder, scope: dict[str, Value | None]) -> None:
+    def __init__(
+        self, model: Model, build: Builder, scope: dict[str, Value | None], opsets: Mapping[str, int]
+    ) -> None:
         self.model = model
         self.build = build
         self.scope = scope
         self.problems: list[Diagnostic] = []
         self.needed: set[str] = set()
-        self.opsets = model.opsets
+        self.opsets = opsets
 
     def graph(self, graph: GraphProto) -> None:
         """Imports initializers and nodes."""
@@ -135,7 +138,7 @@ class _Import:
         try:
             if not broken:
                 results = self.results(proto, operands, name)
-            elif key_of(proto) not in OPERATORS:
+            elif key_of(proto) not in OPERATORS and not has_body(proto, self.opsets.get(domain_of(proto), 1)):
                 raise _unknown(proto)
         except Unsupported as error:
             self.needed.update(error.inputs)
@@ -155,10 +158,10 @@ class _Import:
             except Unsupported:
                 pass  # the program computes it, then
         handler = OPERATORS.get(key_of(proto))
+        version = self.opsets.get(domain_of(proto), 1)
         try:
             if handler is None:
-                raise _unknown(proto)
-            version = self.opsets.get(domain_of(proto), 1)
+                return self.expanded(proto, operands, version)
             node = Node(proto, version, operands, self.build, self.materialize, self.subgraph)
             found = _call(handler, node)
         except Unsupported:
@@ -168,20 +171,36 @@ class _Import:
         padded = [*found, *[None] * (len(proto.output) - len(found))]
         return [_value(o, r, roots) for o, r in zip(proto.output, padded, strict=False)]
 
-    def fold(self, proto: NodeProto, operands: Sequence[Value | None]) -> list[Array | None]:
-        return fold(proto, operands, self.opsets)
+    def expanded(self, proto: NodeProto, operands: Sequence[Value | None], version: int) -> list[Value | None]:
+        """A node by the body that ONNX defines its operator by. Raises Unsupported if there is none."""
+        found = body_of(proto, operands, version)
+        if found is None:
+            raise _unknown(proto)
+        body, names, opsets = found
+        inner = _Import(self.model, self.build, {"": None}, self.opsets | opsets)
+        inner.scope.update((n, v) for n, v in zip(names, operands, strict=False) if v is not None)
+        inner.graph(body)
+        self.adopt(inner)
+        return [inner.scope.get(info.name) for info, _ in zip(body.output, proto.output, strict=False)]
 
-    def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a body on these inputs, imported in place. Raises Unsupported for what it cannot take."""
-        inner = _Import(self.model, self.build, dict(self.scope))
-        for info, value in zip(graph.input, inputs, strict=True):
-            inner.scope[info.name] = value
-        inner.graph(graph)
+    def adopt(self, inner: _Import) -> None:
+        """Raises Unsupported with the first problem of a body; the others are kept."""
         if inner.problems:
             self.needed.update(inner.needed)
             self.problems.extend(inner.problems[1:])
             first = inner.problems[0]
             raise Unsupported(f"in its body, {first.message}", first.suggestion)
+
+    def fold(self, proto: NodeProto, operands: Sequence[Value | None]) -> list[Array | None]:
+        return fold(proto, operands, dict(self.opsets))
+
+    def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a body on these inputs, imported in place. Raises Unsupported for what it cannot take."""
+        inner = _Import(self.model, self.build, dict(self.scope), self.opsets)
+        for info, value in zip(graph.input, inputs, strict=True):
+            inner.scope[info.name] = value
+        inner.graph(graph)
+        self.adopt(inner)
         return [v for o in graph.output if (v := inner.scope.get(o.name)) is not None]
 
     def materialize(self, value: Value) -> SSAValue:

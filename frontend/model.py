@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, ValueInfoProto, numpy_helper
+import onnx.inliner
+from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto, numpy_helper
 
 from ..ir.diagnostics import Diagnostic, SourceError, did_you_mean
 from .errors import Unsupported
@@ -97,27 +98,19 @@ class Model:
         except ValueError:
             pass  # larger than one protobuf message may be: the checker cannot take it, the importer can
 
-    def inline(self, is_known: Callable[[NodeProto], bool]) -> None:
-        """Replaces calls of local functions, and of operators that ONNX defines as functions, by their bodies."""
-        from onnx import inliner
-
+    def inline(self) -> None:
+        """Replaces calls of the model's own functions by their bodies."""
         if self.proto.functions:
-            self.proto = inliner.inline_local_functions(self.proto)
-        unknown = {node.op_type for node in _nodes(self.proto.graph) if not is_known(node) and not domain_of(node)}
-        if unknown & _FUNCTIONS:
-            kept = {(node.domain, node.op_type) for node in _nodes(self.proto.graph)} | _ALL
-            native = [(d, o) for d, o in kept if is_known(NodeProto(domain=d, op_type=o))]
             try:
-                self.proto = inliner.inline_selected_functions(
-                    self.proto, native, exclude=True, inline_schema_functions=True
-                )
-            except RuntimeError:
-                pass  # it knows no types for operands that are left out; the nodes are reported as they are
+                self.proto = onnx.inliner.inline_local_functions(self.proto)
+            except Exception as error:
+                reason = " ".join(str(error).split())
+                raise self.error(f"its functions cannot be inlined: {reason}") from None
 
     def bind(self, dims: Mapping[str, int], constants: Mapping[str, Array]) -> list[Input]:
         """Gives every dimension of an input a number and turns inputs that are fixed into initializers.
 
-        Returns what stays an input. Raises SourceError for dimensions without a size, for names that the model does
+        Returns what stays an input; one without elements is a constant. Raises SourceError for dimensions without a size, for names that the model does
         not have, and for inputs that are no tensors.
         """
         graph = self.proto.graph
@@ -147,7 +140,14 @@ class Model:
                 f"dimension{'s' * (len(free) > 1)} {which} {'have' if len(free) > 1 else 'has'} no size",
                 f"give sizes, as in {flags} or dims={{{sizes}}}",
             )
-        return [self._input(info, shape) for info, shape in zip(left, bound, strict=True)]
+        inputs: list[Input] = []
+        for info, shape in zip(left, bound, strict=True):
+            if math.prod(shape) == 0:  # there is only one such tensor
+                empty = np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+                graph.initializer.append(numpy_helper.from_array(empty, info.name))
+            else:
+                inputs.append(self._input(info, shape))
+        return inputs
 
     def _fitting(self, info: ValueInfoProto, array: Array) -> Array:
         kind = info.type.tensor_type.elem_type
@@ -183,8 +183,6 @@ class Model:
             kind = element_of_onnx(info.type.tensor_type.elem_type).name
         except Unsupported as error:
             raise self.error(f"input '{info.name}': {error.reason}", error.way_out) from None
-        if math.prod(shape) == 0:
-            raise self.error(f"input '{info.name}' has shape {list(shape)}: tensors without elements are not supported")
         return Input(info.name, shape, kind)
 
 
@@ -206,16 +204,3 @@ def _dim_names(info: ValueInfoProto, all_: bool = False) -> list[str]:
 
 def _dim_param(dim: TensorShapeProto.Dimension) -> str:
     return dim.dim_param if dim.WhichOneof("value") == "dim_param" else ""
-
-
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _nodes(attribute.g)
-
-
-_SCHEMAS = onnx.defs.get_all_schemas_with_history()
-_FUNCTIONS = {s.name for s in _SCHEMAS if not s.domain and (s.has_function or s.has_context_dependent_function)}
-_ALL = {("", s.name) for s in _SCHEMAS if not s.domain}

@@ -41,6 +41,7 @@ def compile_command(
     file: Path,
     target: str | None,
     dims: dict[str, int],
+    constants: dict[str, Path],
     objective: Objective | None,
     to: str | None,
     pipeline: str | None,

@@ -71,6 +71,7 @@ def run_command(
     file: Path,
     target: str | None,
     dims: dict[str, int],
+    constants: dict[str, Path],
     objective: Objective | None,
     inputs: dict[str, Path],
     seed: int | None,

@@ -129,8 +129,6 @@ def conv_transpose(node: Node) -> SSAValue:
         out = [int(v) for v in wanted[-n:]] if wanted is not None else [i * s for i, s in zip(sizes, strides, strict=True)]
         total = [f + e - o for f, e, o in zip(full, extra, out, strict=True)]
         low = [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in total]
-        if wanted is not None and auto != "SAME_UPPER":
-            low = [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in total]
         high = [t - b for t, b in zip(total, low, strict=True)]
     else:
         pads = [0] * 2 * n if auto == "VALID" else node.list("pads", [0] * 2 * n)

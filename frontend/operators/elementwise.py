@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from ...dialects import graph
-from ...dialects.dtypes import element
+from ...dialects.dtypes import ElementType, element
 from ..builder import kind_of
 from ..errors import Unsupported
-from ..node import Handler, Node
+from ..node import Handler, Node, Result
 from ..values import element_of_onnx
 
 
@@ -63,14 +63,20 @@ def clip(node: Node) -> SSAValue:
     return x
 
 
-def cast(node: Node) -> SSAValue:
+def cast(node: Node) -> Result:
     """Conversion to the type `to`."""
-    return node.build.cast(node.ssa(0), element_of_onnx(node.int("to")).name)
+    return _converted(node, element_of_onnx(node.int("to")))
 
 
-def cast_like(node: Node) -> SSAValue:
+def cast_like(node: Node) -> Result:
     """Conversion to the type of the second operand."""
-    return node.build.cast(node.ssa(0), node.value(1).element.name)
+    return _converted(node, node.value(1).element)
+
+
+def _converted(node: Node, row: ElementType) -> Result:
+    if not math.prod(node.shape(0)):
+        return np.zeros(node.shape(0), row.numpy)
+    return node.build.cast(node.ssa(0), row.name)
 
 
 def gelu(node: Node) -> SSAValue:

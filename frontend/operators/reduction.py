@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import graph
+from ...dialects.dtypes import element
 from ..builder import integer, kind_of, shape_of
 from ..errors import Unsupported
 from ..node import Handler, Node
@@ -27,9 +29,9 @@ def reduction(kind: str, before: Step = _keep, after: Step = _keep, axes_since: 
     """before, then a monoid over the axes, then after. Axes are an operand since opset `axes_since`."""
 
     def handler(node: Node) -> SSAValue:
-        x = node.ssa(0)
-        rank = len(shape_of(x))
+        rank = len(node.shape(0))
         axes = node.axes_operand(1, axes_since, rank)
+        x = node.ssa(0)
         if not axes:
             if node.flag("noop_with_empty_axes"):
                 return after(node, before(node, x))
@@ -39,11 +41,10 @@ def reduction(kind: str, before: Step = _keep, after: Step = _keep, axes_since: 
         stored = kind_of(x)
         is_bool = stored == "i1"
         x = before(node, node.build.cast(x, "i32") if is_bool else x)
-        total = node.build.reduce("sum" if kind == "mean" and stored[0] != "f" else kind, x, axes, node.flag("keepdims", True))
-        if kind == "mean" and stored[0] != "f":
-            count = 1
-            for a in axes:
-                count *= shape_of(x)[a]
+        whole_mean = kind == "mean" and element(x.type).kind != "float"
+        total = node.build.reduce("sum" if whole_mean else kind, x, axes, node.flag("keepdims", True))
+        if whole_mean:
+            count = math.prod(shape_of(x)[a] for a in axes)
             total = node.build.map("div", total, node.build.scalar(count, total))
         return node.build.cast(after(node, total), stored)
 
@@ -52,9 +53,9 @@ def reduction(kind: str, before: Step = _keep, after: Step = _keep, axes_since: 
 
 def log_sum_exp(node: Node) -> SSAValue:
     """m + ln Σ e^(x − m) with m = max x, which does not overflow; m counts as 0 where it is infinite."""
-    x = node.ssa(0)
-    rank = len(shape_of(x))
+    rank = len(node.shape(0))
     axes = node.axes_operand(1, 18, rank)
+    x = node.ssa(0)
     if not axes and node.flag("noop_with_empty_axes"):
         return x
     axes = axes or list(range(rank))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from ..builder import kind_of, shape_of
 from ..errors import Unsupported
-from ..node import Handler, Node, normalized
+from ..node import Handler, Node, Result, normalized
 from ..values import Array, element_of_onnx
 
 
@@ -62,15 +63,22 @@ def flatten(node: Node) -> SSAValue:
     return node.build.reshape(node.ssa(0), [math.prod(shape[:axis]), math.prod(shape[axis:])])
 
 
-def concat(node: Node) -> SSAValue:
+def empty(node: Node, shape: Sequence[int]) -> Array:
+    """The one tensor of a shape without elements, in the type of operand 0: a constant."""
+    return np.zeros(tuple(shape), node.value(0).dtype)
+
+
+def concat(node: Node) -> Result:
     """One after another; operands without elements change nothing."""
     rank = len(node.shape(0))
     axis = node.axis("axis", None, rank)
     parts = [v for v in node.operands if v is not None and math.prod(v.shape)]
+    if not parts:
+        return empty(node, [sum(v.shape[d] for v in node.operands if v) if d == axis else s for d, s in enumerate(node.shape(0))])
     return node.build.concat([node.materialize(v) for v in parts], axis)
 
 
-def split(node: Node) -> list[SSAValue | None]:
+def split(node: Node) -> list[Result | None]:
     """Parts along an axis, of the given sizes or of equal ones."""
     shape = node.shape(0)
     axis, count = node.axis("axis", 0, len(shape)), node.count
@@ -81,17 +89,18 @@ def split(node: Node) -> list[SSAValue | None]:
     else:
         part = -(-shape[axis] // count)
         sizes = [min(part, shape[axis] - i * part) for i in range(count)]
-    parts: list[SSAValue | None] = []
+    parts: list[Result | None] = []
     start = 0
     for i, size in enumerate(sizes):
-        if size < 1 and node.wants(i):
-            raise Unsupported(f"part {i} has no elements", "tensors without elements are not supported")
-        parts.append(node.build.take(node.ssa(0), axis, start, size) if node.wants(i) else None)
+        if size == 0:
+            parts.append(empty(node, [0 if d == axis else s for d, s in enumerate(shape)]))
+        else:
+            parts.append(node.build.take(node.ssa(0), axis, start, size) if node.wants(i) else None)
         start += size
     return parts
 
 
-def take_slice(node: Node) -> SSAValue:
+def take_slice(node: Node) -> Result:
     """Starts, ends and steps, negative ones and ones beyond the ends included, as in Python."""
     shape = node.shape(0)
     rank = len(shape)
@@ -110,7 +119,7 @@ def take_slice(node: Node) -> SSAValue:
         picked = range(shape[d])[slice(start, end, step)]
         first[d], sizes[d], strides[d] = picked.start, len(picked), step
     if 0 in sizes:
-        raise Unsupported(f"the slice has shape {sizes}", "tensors without elements are not supported")
+        return empty(node, sizes)
     return node.build.slice(node.ssa(0), first, sizes, [s if n > 1 else 1 for s, n in zip(strides, sizes, strict=True)])
 
 
