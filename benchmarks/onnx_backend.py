@@ -1,6 +1,6 @@
 """ONNX's own backend node tests, through import, compiler and machine; and the table of how they went.
 
-    python benchmarks/onnx_backend.py [--only REGEX] [--jobs 2] [--limit SECONDS] [--json FILE] [--write docs/onnx_coverage.md]
+    python benchmarks/onnx_backend.py --write docs/onnx_coverage.md
 
 A case passes if every output has the expected type and shape and lies within the case's own tolerances. It is
 unsupported if one clear message says why; anything else (wrong numbers, an exception, out of time) is a fail.
@@ -235,7 +235,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 def reason(message: str) -> str:
     """A message without what differs from case to case."""
-    text = re.sub(r"^node '[^']*' \(\w[\w.]*\): ", "", message.split(" (")[0] if message.startswith("input") else message)
+    text = re.sub(
+        r"^node '[^']*' \(\w[\w.]*\): ", "", message.split(" (")[0] if message.startswith("input") else message
+    )
     text = re.sub(r"\s*\((?:supported are|pip|its value).*\)$", "", text)
     text = re.sub(r"'[^']*'", "…", re.sub(r"\[[^\]]*\]", "[…]", text))
     return text[:110].replace("|", "\\|")
@@ -247,7 +249,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name matches this pattern")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=int, default=60, help="seconds for one case")
-    parser.add_argument("--level", choices=["graph", "hardware"], default="hardware", help="graph: without the compiler")
+    parser.add_argument(
+        "--level", choices=["graph", "hardware"], default="hardware", help="graph: without the compiler"
+    )
     parser.add_argument("--json", type=Path, help="write every outcome")
     parser.add_argument("--write", type=Path, help="write the page with the table")
     options = parser.parse_args()

@@ -12,7 +12,7 @@ OUTPUTS = "tilewright.outputs"
 """Attribute of a function after `bufferize`: how many of its last arguments are outputs."""
 
 INPUT_NAMES = "tilewright.inputs"
-"""Attribute of a function or program: the names that callers know its inputs by, where they are no names of the text."""
+"""Attribute of a function or program: the names that callers know its inputs by."""
 
 OUTPUT_NAMES = "tilewright.results"
 """The same for what it returns."""

@@ -67,7 +67,10 @@ class GatherOp(IndexOp):
 
 @irdl_op_definition
 class GatherElementsOp(IndexOp):
-    """out[…, i, …] = x[…, indices[…, i, …], …]; 0 for an index outside. Other dimensions of the indices are at most x's."""
+    """out[…, i, …] = x[…, indices[…, i, …], …]; 0 for an index outside.
+
+    Other dimensions of the indices are at most x's.
+    """
 
     name = "graph.gather_elements"
 
@@ -115,7 +118,9 @@ def scatter_reduction(properties: Properties) -> str:
 def check_beside(cls: type[GraphOp], source: Tensor, indices: Tensor, axis: int) -> None:
     """Raises UserError unless the indices fit beside the source: same rank, no other dimension larger."""
     whole, part = static_shape(source), static_shape(indices)
-    fits = len(whole) == len(part) and all(p <= w for d, (w, p) in enumerate(zip(whole, part, strict=True)) if d != axis)
+    fits = len(whole) == len(part) and all(
+        p <= w for d, (w, p) in enumerate(zip(whole, part, strict=True)) if d != axis
+    )
     if not fits:
         raise UserError(f"{cls.what()}: indices {indices} do not fit beside {source} along axis {axis}")
 

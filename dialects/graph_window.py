@@ -74,6 +74,8 @@ class WindowOp(GraphOp):
         for i, axis in enumerate(windows.axes):
             count = windows.positions(i, shape[axis])
             if count < 1:
-                raise UserError(f"{cls.what()}: a window of {windows.sizes[i]} does not fit into axis {axis} of {source}")
+                raise UserError(
+                    f"{cls.what()}: a window of {windows.sizes[i]} does not fit into axis {axis} of {source}"
+                )
             shape[axis] = count
         return [tensor_type(source.element_type, [*shape, *windows.sizes])]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
@@ -19,13 +19,25 @@ from .values import Array, Value
 FOLD_LIMIT = 1 << 16
 """Most elements, operands together, of a node that is computed at import."""
 
-RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+SMALL_BYTES = 1 << 10
+"""A result of at most so many bytes may be larger than what it was computed from."""
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
 
 
 def is_small(operands: Sequence[Value | None]) -> bool:
     """Whether all operands are constants of few elements."""
     arrays = [v.array for v in operands if v is not None]
     return sum(FOLD_LIMIT + 1 if a is None else int(a.size) for a in arrays) <= FOLD_LIMIT
+
+
+def is_worth_it(operands: Sequence[Value | None], results: Sequence[Array | None]) -> bool:
+    """Whether storing the results takes no more than storing the operands: a quantized weight stays quantized."""
+    stored = sum(v.array.nbytes for v in operands if v is not None and v.array is not None)
+    made = sum(a.nbytes for a in results if a is not None)
+    return made <= max(stored, SMALL_BYTES) or all(a is None or a.dtype.kind in "iub" for a in results)
 
 
 def fold(proto: NodeProto, operands: Sequence[Value | None], opsets: dict[str, int]) -> list[Array | None]:
@@ -42,7 +54,7 @@ def fold(proto: NodeProto, operands: Sequence[Value | None], opsets: dict[str, i
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
-            found: list[Any] = list(evaluator.run(wanted, given))
+            found = cast("list[Any]", evaluator.run(wanted, given))  # pyright: ignore[reportUnknownMemberType]
     except Exception as error:  # whatever the evaluator raises for attributes and operands that do not fit
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise Unsupported(f"it cannot be computed from its constants: {reason}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any, Protocol, cast
 
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, helper
@@ -12,15 +13,31 @@ from .model import domain_of
 from .values import Value
 
 
+class Schema(Protocol):
+    """The part of `onnx.defs.OpSchema` that is used here; the package's own stubs leave most of it out."""
+
+    attributes: dict[str, Any]
+    has_function: bool
+    function_body: FunctionProto | None
+    has_context_dependent_function: bool
+    context_dependent_function_opset_versions: list[int]
+
+    def get_context_dependent_function_with_opset_version(self, version: int, node: bytes, types: list[bytes]) -> bytes:
+        """The body for operands of these types, as a serialized FunctionProto; empty if there is none."""
+        ...
+
+
 @cache
-def _schema(name: str, domain: str, version: int) -> onnx.defs.OpSchema | None:
+def _schema(name: str, domain: str, version: int) -> Schema | None:
     try:
-        return onnx.defs.get_schema(name, version, domain)
+        return cast(Schema, onnx.defs.get_schema(name, version, domain))
     except onnx.defs.SchemaError:
         return None
 
 
-def body_of(proto: NodeProto, operands: Sequence[Value | None], version: int) -> tuple[GraphProto, list[str], dict[str, int]] | None:
+def body_of(
+    proto: NodeProto, operands: Sequence[Value | None], version: int
+) -> tuple[GraphProto, list[str], dict[str, int]] | None:
     """The graph that a node stands for, with its attributes put in; the names of its operands; the opsets it follows.
 
     Operands that are not given are left out. None for an operator that
@@ -63,7 +80,7 @@ def _type_of(value: Value | None) -> TypeProto:
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
 
 
-def _bound(function: FunctionProto, proto: NodeProto, schema: onnx.defs.OpSchema, given: int) -> GraphProto:
+def _bound(function: FunctionProto, proto: NodeProto, schema: Schema, given: int) -> GraphProto:
     """The body as a graph: attributes replaced, missing operands and everything named after them left out."""
     attributes = {a.name: a for a in proto.attribute}
     for name, declared in schema.attributes.items():

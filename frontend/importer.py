@@ -21,7 +21,7 @@ from ..ir.diagnostics import Diagnostic, SourceError
 from ..ir.names import base_name
 from .builder import Builder, strings
 from .errors import Unsupported
-from .fold import RANDOM, fold, is_small
+from .fold import RANDOM, fold, is_small, is_worth_it
 from .functions import body_of, has_body
 from .model import Model, domain_of, key_of
 from .node import Handler, Node, Result
@@ -50,12 +50,16 @@ class Imported:
 
 
 def import_onnx(
-    path: Path, dims: Mapping[str, int] | None = None, constants: Mapping[str, Array] | None = None
+    path: Path,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, Array] | None = None,
+    weight_file: str | None = None,
 ) -> Imported:
     """The program of an ONNX file.
 
     dims       sizes of symbolic dimensions
     constants  values of inputs that the program is made for; they are no inputs of it any more
+    weight_file  what the program calls the file of its weights; default: the name of the model
 
     Raises SourceError for a broken file, OnnxError with every node that cannot be imported.
     """
@@ -66,7 +70,7 @@ def import_onnx(
     types = [tensor_type(by_name(i.kind).attribute, i.shape) for i in inputs]
     block = Block(arg_types=types)
     start = NameLoc(StringAttr(path.name), UnknownLoc())
-    build = Builder(block, start, weight_file=f"{path.stem}.safetensors")
+    build = Builder(block, start, weight_file=weight_file or f"{path.stem}.safetensors")
     run = _Import(model, build, {"": None}, model.opsets)
     for arg, given in zip(block.args, inputs, strict=True):
         arg.location = start
@@ -96,9 +100,7 @@ def hint(name: str) -> str | None:
 class _Import:
     """The values known so far by name (None: a node before could not be imported), and what went wrong."""
 
-    def __init__(
-        self, model: Model, build: Builder, scope: dict[str, Value | None], opsets: Mapping[str, int]
-    ) -> None:
+    def __init__(self, model: Model, build: Builder, scope: dict[str, Value | None], opsets: Mapping[str, int]) -> None:
         self.model = model
         self.build = build
         self.scope = scope
@@ -154,7 +156,9 @@ class _Import:
         roots = frozenset(r for v in given for r in v.roots)
         if constant and is_small(operands) and given:
             try:
-                return [_value(o, a, roots) for o, a in zip(proto.output, self.fold(proto, operands), strict=True)]
+                found = self.fold(proto, operands)
+                if is_worth_it(operands, found):
+                    return [_value(o, a, roots) for o, a in zip(proto.output, found, strict=True)]
             except Unsupported:
                 pass  # the program computes it, then
         handler = OPERATORS.get(key_of(proto))
@@ -177,7 +181,7 @@ class _Import:
         if found is None:
             raise _unknown(proto)
         body, names, opsets = found
-        inner = _Import(self.model, self.build, {"": None}, self.opsets | opsets)
+        inner = _Import(self.model, self.build, {"": None}, {**self.opsets, **opsets})
         inner.scope.update((n, v) for n, v in zip(names, operands, strict=False) if v is not None)
         inner.graph(body)
         self.adopt(inner)
@@ -257,7 +261,7 @@ def _call(handler: Handler, node: Node) -> Sequence[Result | Value | None]:
         found = handler(node)
     except UserError as error:
         raise Unsupported(error.message) from None
-    return list(found) if isinstance(found, list | tuple) else [found]
+    return [found] if isinstance(found, SSAValue | np.ndarray) else found
 
 
 def _value(name: str, result: Result | Value | None, roots: frozenset[str]) -> Value | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.inliner
-from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, ValueInfoProto, numpy_helper
 
 from ..ir.diagnostics import Diagnostic, SourceError, did_you_mean
 from .errors import Unsupported
@@ -64,7 +64,7 @@ class Model:
             raise SourceError([Diagnostic("error", f"'{path}' {what}", suggestion=did_you_mean(path.name, near))])
         model = Model(path, ModelProto())
         try:
-            model.proto = onnx.load(str(path), load_external_data=False)
+            model.proto = onnx.load(str(path), load_external_data=False)  # pyright: ignore[reportUnknownMemberType]
         except OSError as error:
             raise model.error(f"cannot be read: {error.strerror or error}") from None
         except Exception:  # protobuf's decoder has several exceptions, none of them with a message worth showing
@@ -89,8 +89,10 @@ class Model:
         if not OLDEST_OPSET <= version <= NEWEST_OPSET:
             way = "onnx.version_converter.convert_version brings it to another opset"
             raise self.error(f"its opset is {version}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}", way)
+        if not all(isinstance(text, str) for text in _texts(self.proto.graph)):
+            raise self.error("is not a valid ONNX model: it has names that are not text")
         try:
-            onnx.checker.check_model(self.proto)
+            onnx.checker.check_model(self.proto)  # pyright: ignore[reportUnknownMemberType]
         except onnx.checker.ValidationError as error:
             if not any(known in str(error) for known in _TOLERATED):
                 reason = " ".join(str(error).split("==> Context:")[0].split())
@@ -110,8 +112,8 @@ class Model:
     def bind(self, dims: Mapping[str, int], constants: Mapping[str, Array]) -> list[Input]:
         """Gives every dimension of an input a number and turns inputs that are fixed into initializers.
 
-        Returns what stays an input; one without elements is a constant. Raises SourceError for dimensions without a size, for names that the model does
-        not have, and for inputs that are no tensors.
+        Returns what stays an input; one without elements is a constant. Raises SourceError for dimensions without a
+        size, for names that the model does not have, and for inputs that are no tensors.
         """
         graph = self.proto.graph
         stored = {t.name for t in graph.initializer}
@@ -184,6 +186,17 @@ class Model:
         except Unsupported as error:
             raise self.error(f"input '{info.name}': {error.reason}", error.way_out) from None
         return Input(info.name, shape, kind)
+
+
+def _texts(graph: GraphProto) -> Iterator[object]:
+    """Every name in a graph. The decoder leaves bytes where they are not UTF-8."""
+    for info in (*graph.input, *graph.output, *graph.initializer):
+        yield info.name
+    for node in graph.node:
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield attribute.name
+            yield from _texts(attribute.g)
 
 
 def _dim_names(info: ValueInfoProto, all_: bool = False) -> list[str]:

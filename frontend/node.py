@@ -70,7 +70,7 @@ class Node:
         return self.has(i) and self.value(i).array is not None
 
     def array(self, i: int, what: str) -> Array:
-        """Operand i as a constant; `what` names its role. Raises Unsupported if it is only known when the program runs."""
+        """Operand i as a constant; `what` names its role. Raises Unsupported if it is known only at run time."""
         value = self.value(i)
         if value.array is None:
             roots = sorted(value.roots)
@@ -123,6 +123,13 @@ class Node:
     def numbers(self, name: str, default: Sequence[float] | None = None) -> list[float]:
         """A list of numbers. Raises Unsupported if it is missing without a default."""
         return [float(v) for v in cast("Sequence[float]", self._given(name, default))]
+
+    def graph(self, name: str) -> GraphProto:
+        """A body. Raises Unsupported if it is missing."""
+        found = self.attribute(name)
+        if not isinstance(found, GraphProto):
+            raise Unsupported(f"attribute '{name}' is no graph")
+        return found
 
     def _given(self, name: str, default: object) -> object:
         found = self.attribute(name)

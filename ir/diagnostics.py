@@ -136,6 +136,20 @@ def file_locations(location: Attribute | None) -> Iterator[FileLineColLoc]:
             return
 
 
+def location_names(location: Attribute | None) -> Iterator[str]:
+    """The names in a location attribute, as importers give them to ops that have no place in a text."""
+    match location:
+        case NameLoc():
+            yield location.desc.data
+        case FusedLoc():
+            for member in cast(ArrayAttr[Attribute], location.locations):
+                yield from location_names(member)
+        case CallSiteLoc():
+            yield from location_names(location.callee)
+        case _:
+            return
+
+
 def at_location(
     message: str,
     location: Attribute | None,
@@ -148,7 +162,8 @@ def at_location(
     """
     places = list(file_locations(location))
     if not places:
-        return Diagnostic(severity, message)
+        name = next(location_names(location), None)
+        return Diagnostic(severity, f"{message} (at '{name}')" if name else message)
     first, *others = (_at(severity, message if i == 0 else "fused with this", p, texts) for i, p in enumerate(places))
     return replace(first, notes=tuple(replace(other, severity="note") for other in others[:4]))
 

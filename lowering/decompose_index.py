@@ -57,7 +57,7 @@ def _chosen(emit: Emitter, hit: SSAValue, value: SSAValue, axis: int) -> SSAValu
 
 
 def gather(emit: Emitter, op: GraphOp) -> SSAValue:
-    """[A, V, B] at [I] → Σ over v of select(indices = v, x, 0) in [A, I, v, B]; a product with 0/1 for finite floats."""
+    """[A, V, B] at [I] → Σ over v of select(indices = v, x, 0) in [A, I, v, B]. Of finite floats, a product."""
     x, indices = op.args
     shape, axis = static_shape(x.type), _axis(op, 0)
     size, count = shape[axis], math.prod(static_shape(indices.type))
@@ -96,7 +96,9 @@ def scatter_elements(emit: Emitter, op: GraphOp) -> SSAValue:
     shape, axis = static_shape(x.type), _axis(op, 0)
     row, size = element(x.type), shape[axis]
     places = _wrapped(emit, indices, size)
-    missing = [0 if d == axis else s - p for d, (s, p) in enumerate(zip(shape, static_shape(indices.type), strict=True))]
+    missing = [
+        0 if d == axis else s - p for d, (s, p) in enumerate(zip(shape, static_shape(indices.type), strict=True))
+    ]
     if any(missing):  # beside the indices nothing is hit
         places = padded(emit, places, [0] * len(shape), missing, -1)
         updates = padded(emit, updates, [0] * len(shape), missing, 0)

@@ -9,8 +9,8 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_shape import permutation_of, slice_of
-from ..dialects.graph_window import windows_of
 from ..dialects.graph_types import get_int, get_ints, get_number, static_shape
+from ..dialects.graph_window import windows_of
 from ..dialects.index_map import Box, IndexMap, reshape_affine
 from .decompose_emit import Emitter
 

@@ -21,8 +21,8 @@ from ..dialects.graph_base import GraphOp
 from ..dialects.graph_elementwise import CastOp, ElementwiseOp
 from ..dialects.graph_functions import entry_function, resolve_callee
 from ..dialects.graph_fused import FusedOp, YieldOp
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp
 from ..dialects.graph_index import IndexOp
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp
 from ..dialects.graph_types import static_shape
 from . import reference_primitives as primitives
 from .reference_named import FORMULAS

@@ -50,14 +50,14 @@ def scatter_elements(op: GraphOp, args: Sequence[Array]) -> Array:
     """One update after another."""
     x, indices, updates = args
     axis = _axis(op, x, 0)
-    combine = {"none": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-    step = combine[scatter_reduction(op.properties)]
+    steps: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    step = steps.get(scatter_reduction(op.properties))
     result = x.copy()
     places, inside = _inside(indices, x.shape[axis])
     for index in np.ndindex(indices.shape):
         if inside[index]:
             target = tuple(int(places[index]) if d == axis else i for d, i in enumerate(index))
-            result[target] = step(result[target], updates[index])
+            result[target] = updates[index] if step is None else step(result[target], updates[index])
     return result
 
 

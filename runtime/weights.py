@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
-from safetensors import serialize as _serialize  # pyright: ignore[reportUnknownVariableType]
+from safetensors.numpy import save
 
 from ..dialects.errors import UserError
 
@@ -32,24 +32,12 @@ _STORED: dict[str, np.dtype[Any]] = {
 _read = cast("Callable[[bytes], list[tuple[str, dict[str, object]]]]", _deserialize)
 
 
-_NAMES = {dtype: name for name, dtype in _STORED.items()}
-# What the writer calls them, where that is not the dtype's own name.
-_WRITTEN = {"BF16": "bfloat16", "BOOL": "bool"}
-_write = cast("Callable[[dict[str, dict[str, object]]], bytes]", _serialize)
-
-
 def weight_bytes(arrays: Mapping[str, Array]) -> bytes:
     """The content of a safetensors file of these arrays."""
-    entries: dict[str, dict[str, object]] = {}
-    for key, array in arrays.items():
-        name = _WRITTEN.get(_NAMES[array.dtype], array.dtype.name)
-        entries[key] = {"dtype": name, "shape": list(array.shape), "data": np.ascontiguousarray(array).tobytes()}
-    return _write(entries)
+    return save({key: np.ascontiguousarray(array) for key, array in arrays.items()})
 
 
-def weight_reader(
-    resolve: Callable[[str], Path], held: Mapping[tuple[str, str], Array] | None = None
-) -> WeightReader:
+def weight_reader(resolve: Callable[[str], Path], held: Mapping[tuple[str, str], Array] | None = None) -> WeightReader:
     """A reader of weights, (file, key) → array, from safetensors files, each read once.
 
     `resolve` gives the path of a file that a program names; what is in `held` is read from no file. The reader raises

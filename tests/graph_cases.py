@@ -7,7 +7,7 @@ from tilewright.dialects.scalar import TABLE
 
 Case = tuple[str, list[str], str | None, dict[str, object]]
 
-_DOMAIN_TYPE = {"float": "f32", "number": "f32", "any": "f32", "bool": "i1"}
+_DOMAIN_TYPE = {"float": "f32", "int": "i32", "number": "f32", "any": "f32", "bool": "i1"}
 
 
 def _elementwise() -> list[Case]:
@@ -79,6 +79,29 @@ CASES: list[Case] = [
     ("concat", ["3x2xf16", "3x1xf16", "3x4xf16"], None, {"axis": -1}),
     ("pad", ["3x5xf32"], None, {"low": [1, 0], "high": [0, 2], "value": -1.5}),
     ("pad", ["3x5xi8"], None, {"low": [0, 0], "high": [0, 0]}),
+    (
+        "window",
+        ["2x7x9xf32"],
+        None,
+        {"axes": [1, 2], "sizes": [3, 2], "strides": [2, 1], "low": [1, 0], "high": [0, 1]},
+    ),
+    ("window", ["11x2xi8"], None, {"axes": [0], "sizes": [3], "dilations": [2], "high": [1], "value": -3}),
+    ("gather", ["5x7x3xf16", "2x3xi64"], None, {"axis": 1}),
+    ("gather", ["7xi32", "i32"], None, {}),
+    ("gather", ["7x3xi1", "4xi8"], None, {}),
+    ("gather", ["7x3xf32", "4xi64"], None, {"finite": True}),
+    ("gather_elements", ["5x7xf32", "5x3xi64"], None, {"axis": 1}),
+    ("gather_elements", ["5x7xf16", "4x6xi32"], None, {"axis": 0}),
+    ("scatter_elements", ["5x7xf32", "3x6xi64", "3x6xf32"], None, {"axis": 0}),
+    ("scatter_elements", ["5x7xi32", "5x4xi64", "5x4xi32"], None, {"axis": 1, "reduction": "add"}),
+    ("scatter_elements", ["5x7xf32", "2x7xi32", "2x7xf32"], None, {"reduction": "max"}),
+    ("scatter_elements", ["5x3xi1", "2x3xi32", "2x3xi1"], None, {}),
+    ("arg_max", ["5x7xf32"], None, {}),
+    ("arg_max", ["5x7xi8"], "1x7xi32", {"axis": 0, "last": True}),
+    ("arg_min", ["5x7x2xf16"], None, {"axis": 1, "last": True}),
+    ("cum_sum", ["5x7xf32"], None, {"axis": 0}),
+    ("cum_sum", ["5x7xi32"], None, {"exclusive": True, "reverse": True}),
+    ("cum_prod", ["5x7xf32"], None, {"exclusive": True}),
 ]
 
 

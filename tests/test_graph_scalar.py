@@ -15,7 +15,13 @@ FLOATS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e30, -1e-30, np.inf, -np.inf
 INTS = np.array([0, 1, -1, 2, -3, 7, 2**31 - 1, -(2**31)], np.int32)
 BOOLS = np.array([False, True])
 VALUES = {"float": FLOATS, "int": INTS, "bool": BOOLS}
-KINDS = {"float": ["float"], "number": ["float", "int"], "bool": ["bool"], "any": ["float", "int", "bool"]}
+KINDS = {
+    "float": ["float"],
+    "int": ["int"],
+    "number": ["float", "int"],
+    "bool": ["bool"],
+    "any": ["float", "int", "bool"],
+}
 ROWS = [row for row in TABLE.values() if row.name not in ("cast", "select")]
 
 
@@ -78,7 +84,7 @@ def test_algebra(row: ScalarOp) -> None:
 def test_monotonic_directions(row: ScalarOp) -> None:
     assert len(row.monotonic) == row.arity
     kind = KINDS[row.operands[0]][0]
-    grid = np.linspace(0.01, 30, 300).astype(np.float32) if kind == "float" else BOOLS
+    grid = np.linspace(0.01, 30, 300).astype(np.float32) if kind == "float" else np.sort(VALUES[kind])
     if kind == "float" and row.name not in ("log", "log1p", "sqrt", "rsqrt"):
         grid = np.concatenate([-grid[::-1], grid])
     for operand, other in itertools.product(range(row.arity), [grid[3 % len(grid)], grid[-1]]):
@@ -100,12 +106,22 @@ PYTHON = {
     "sign": lambda a: (a > 0) - (a < 0), "leaky_relu": lambda a: a if a >= 0 else 0.25 * a,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "isnan": math.isnan, "identity": lambda a: a,
-    "mod": lambda a, b: a % b if b else math.nan,
+    "mod": lambda a, b: a % b if b else math.nan, "rem": lambda a, b: math.fmod(a, b) if b else math.nan,
+    "tan": math.tan, "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh, "asinh": math.asinh,
+    "asin": lambda a: math.asin(a) if abs(a) <= 1 else math.nan,
+    "acos": lambda a: math.acos(a) if abs(a) <= 1 else math.nan,
+    "acosh": lambda a: math.acosh(a) if a >= 1 else math.nan,
+    "atanh": lambda a: math.nan if abs(a) > 1 else math.copysign(math.inf, a) if abs(a) == 1 else math.atanh(a),
 }  # fmt: skip
 POSITIVE = {
     "log": math.log, "log1p": math.log1p, "sqrt": math.sqrt, "rsqrt": lambda a: 1 / math.sqrt(a),
     "div": lambda a, b: a / b,
     "reciprocal": lambda a: 1 / a, "pow": lambda a, b: a**b,
+}  # fmt: skip
+BITS = {
+    "bit_and": lambda a, b: a & b, "bit_or": lambda a, b: a | b, "bit_xor": lambda a, b: a ^ b, "bit_not": lambda a: ~a,
+    "shift_left": lambda a, b: ((a << b if 0 <= b < 64 else 0) + 2**63) % 2**64 - 2**63,
+    "shift_right": lambda a, b: a >> (b if 0 <= b < 64 else 63),
 }  # fmt: skip
 LOGIC = {"and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": lambda a: not a}
 
@@ -114,6 +130,8 @@ LOGIC = {"and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": lambda a
 def test_values_against_python(row: ScalarOp) -> None:
     if row.name in LOGIC:
         function, grid = LOGIC[row.name], [False, True]
+    elif row.name in BITS:
+        function, grid = BITS[row.name], [-(2**63), -7, -1, 0, 1, 2, 5, 63, 64, 2**62 + 3]
     elif row.name in POSITIVE:
         function, grid = POSITIVE[row.name], [0.125, 0.5, 1.0, 1.5, 3.0, 7.75]
     else:

@@ -21,7 +21,7 @@ def test_every_folder_with_code_is_a_package() -> None:
     """A new folder that nobody lists would be missing from the wheel, and only there."""
     mapping = CONFIG["tool"]["setuptools"]["package-dir"]
     assert sorted(mapping) == sorted(CONFIG["tool"]["setuptools"]["packages"])
-    tops = ("ir", "dialects", "lowering", "runtime", "tilewright")
+    tops = ("ir", "dialects", "lowering", "runtime", "frontend", "tilewright")
     folders = {file.parent.relative_to(ROOT).as_posix() for top in tops for file in (ROOT / top).rglob("*.py")}
     assert folders == set(mapping.values())
     for name, folder in mapping.items():
@@ -41,6 +41,6 @@ def test_data_files_are_declared() -> None:
 
 def test_type_checkers_see_the_mapping() -> None:
     links = ROOT / ".types" / "tilewright"
-    for folder in ("ir", "dialects", "lowering", "runtime"):
+    for folder in ("ir", "dialects", "lowering", "runtime", "frontend"):
         assert (links / folder).is_symlink() and (links / folder).resolve() == ROOT / folder
     assert (links / "__init__.py").resolve() == ROOT / "tilewright" / "__init__.py"

@@ -16,6 +16,7 @@ from .cli_analyze import analyze_command
 from .cli_compile import compile_command
 from .cli_diagnostics import show_diagnostics, with_diagnostic_options
 from .cli_diff import diff_command
+from .cli_import import import_command
 from .cli_info import passes_command, targets_command
 from .cli_opt import opt_command
 from .cli_options import Session
@@ -38,6 +39,7 @@ def cli() -> None:
 
 for command in (
     compile_command,
+    import_command,
     run_command,
     analyze_command,
     validate_command,

@@ -9,13 +9,15 @@ import click
 from tilewright.ir.source import print_module
 
 from .api import Objective, compile
-from .cli_options import Session, program_options
+from .cli_import import read_program, warn_about_weights, write_weights
+from .cli_options import Session, constants_option, program_options
 from .extract import extract as extracted
 from .files import check_writable, make_directory, write_atomically
 
 
 @click.command("compile", short_help="Lower a program and print its IR.")
 @program_options
+@constants_option
 @click.option("--to", metavar="LEVEL", help="Stop at a level (graph, tile, hardware) or after a pass.")
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the IR. Default: standard output.")
@@ -60,18 +62,22 @@ def compile_command(
     session.dump_dir, session.generic = dump_dir, generic
     if extract is not None and (to or pipeline):
         raise click.UsageError("--extract goes to the end of the tile pass: leave out --to and --pipeline")
+    module = read_program(file, dims, constants, output if to_file else None)
+    if dump_dir is not None:
+        write_weights(module, dump_dir)
     program = compile(
-        file,
+        module,
         target,
         pipeline,
         objective,
         simplest=schedule == "simplest",
-        dims=dims,
         to="tile" if extract and dump_dir is None else to,
         watch=session.watch,
     )
     text = print_module(extracted(program, extract) if extract is not None else program.module, generic)
     if output is not None and to_file:
+        write_weights(module, output.parent)
         write_atomically(output, text)
     elif output is not None or dump_dir is None:
+        warn_about_weights(module)
         click.echo(text, nl=False)

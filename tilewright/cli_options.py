@@ -79,20 +79,18 @@ def parse_files(context: click.Context, option: click.Parameter, values: Sequenc
     return files
 
 
-def constants_option() -> Callable[[F], F]:
-    """--constant."""
-    return click.option(
-        "--constant",
-        "constants",
-        multiple=True,
-        metavar="NAME=FILE",
-        callback=parse_files,
-        help="Fix an input of an ONNX model to the values of a .npy file.",
-    )
+constants_option = click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="NAME=FILE",
+    callback=parse_files,
+    help="Fix an input of an ONNX model to the values of a .npy file.",
+)
 
 
 def program_options(command: F) -> F:
-    """FILE, --target, --dim, --constant and --objective."""
+    """FILE, --target, --dim and --objective."""
     for decorate in reversed(
         (
             click.argument("file", type=click.Path(path_type=Path)),
@@ -110,7 +108,6 @@ def program_options(command: F) -> F:
                 callback=parse_dims,
                 help="Size of a symbolic dimension.",
             ),
-            constants_option(),
             click.option(
                 "--objective",
                 type=click.Choice(["time", "traffic"]),

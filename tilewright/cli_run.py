@@ -15,7 +15,8 @@ from tilewright.ir.diagnostics import Diagnostic, SourceError
 from .api import Objective, compile
 from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
 from .cli_diagnostics import show_diagnostics
-from .cli_options import Session, parse_files, program_options
+from .cli_import import read_program
+from .cli_options import Session, constants_option, parse_files, program_options
 from .errors import CheckError, plain_error
 from .files import check_writable, write_atomically
 from .kernels import run_with_reference
@@ -30,6 +31,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 
 @click.command("run", short_help="Compile a program, execute it, and report results, traffic and cycles.")
 @program_options
+@constants_option
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
 @click.option("--random", "seed", type=click.IntRange(min=0), metavar="SEED", help="Random values for other inputs.")
 @click.option(
@@ -97,7 +99,8 @@ def run_command(
     ):
         check_writable(path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
-    program = compile(file, target, objective=objective, unfused=unfused, dims=dims, to=level, watch=session.watch)
+    module = read_program(file, dims, constants)
+    program = compile(module, target, objective=objective, unfused=unfused, to=level, watch=session.watch)
     specs = {spec.name: spec for spec in program.outputs}
     _check_names((*expected, *save), specs)
     wanted = {name: expected_array(read_npy(path), specs[name]) for name, path in expected.items()}

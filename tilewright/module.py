@@ -27,7 +27,6 @@ from tilewright.dialects.hardware import BufferOp, ProgramOp
 from tilewright.dialects.tile_types import BufferType
 from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import SourceMap, load_module, print_module
-
 from tilewright.runtime.weights import WeightReader, weight_reader
 
 from .errors import diagnosed, plain_error
@@ -118,9 +117,15 @@ def load(
 
 
 def load_onnx(
-    path: Path, dims: Mapping[str, int] | None = None, constants: Mapping[str, npt.ArrayLike] | None = None
+    path: Path,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    weight_file: str | None = None,
 ) -> Module:
-    """Imports an ONNX model. Raises SourceError without the package `onnx`, and as `load` does."""
+    """Imports an ONNX model; `weight_file` is what the program calls the file of its weights.
+
+    Raises SourceError without the package `onnx`, and as `load` does.
+    """
     try:
         from tilewright.frontend.importer import import_onnx
     except ModuleNotFoundError as error:
@@ -128,7 +133,8 @@ def load_onnx(
             raise
         message = f"reading '{path}' needs the package onnx: pip install 'tilewright[onnx]'"
         raise plain_error(message) from None
-    imported = import_onnx(path, dims, {name: np.asarray(value) for name, value in (constants or {}).items()})
+    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    imported = import_onnx(path, dims, values, weight_file)
     with diagnosed({}):
         verify_module(imported.module)
     weights = {(imported.weight_file, key): array for key, array in imported.weights.items()}

@@ -15,7 +15,7 @@ MOST_ITERATIONS = 4096
 def branch(node: Node) -> list[Value]:
     """The branch that the constant condition chooses."""
     chosen = bool(node.number(0, "the condition"))
-    return node.subgraph(node.attribute("then_branch" if chosen else "else_branch"), [])
+    return node.subgraph(node.graph("then_branch" if chosen else "else_branch"), [])
 
 
 def loop(node: Node) -> list[Value]:
@@ -23,7 +23,7 @@ def loop(node: Node) -> list[Value]:
     count = int(node.number(0, "the trip count")) if node.has(0) else MOST_ITERATIONS + 1
     if node.has(1) and not bool(node.number(1, "the condition")):
         count = 0
-    body = node.attribute("body")
+    body = node.graph("body")
     carried = [node.value(i) for i in range(2, len(node.operands))]
     scans: list[list[Value]] = []
     for i in range(count):
@@ -46,7 +46,7 @@ def scan(node: Node) -> list[Value]:
     """The body over slices of the operands, unrolled."""
     if node.version < 9:
         raise Unsupported("Scan of opset 8 is not supported", "export the model with a newer opset")
-    body, inputs = node.attribute("body"), node.int("num_scan_inputs")
+    body, inputs = node.graph("body"), node.int("num_scan_inputs")
     states = [node.value(i) for i in range(len(node.operands) - inputs)]
     sequences = [node.value(i) for i in range(len(states), len(node.operands))]
     outputs = node.count - len(states)

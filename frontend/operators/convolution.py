@@ -126,7 +126,11 @@ def conv_transpose(node: Node) -> SSAValue:
     auto = node.text("auto_pad", "NOTSET")
     wanted = node.attribute("output_shape")
     if wanted is not None or auto.startswith("SAME"):
-        out = [int(v) for v in wanted[-n:]] if wanted is not None else [i * s for i, s in zip(sizes, strides, strict=True)]
+        out = (
+            [int(v) for v in wanted[-n:]]
+            if wanted is not None
+            else [i * s for i, s in zip(sizes, strides, strict=True)]
+        )
         total = [f + e - o for f, e, o in zip(full, extra, out, strict=True)]
         low = [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in total]
         high = [t - b for t, b in zip(total, low, strict=True)]
@@ -145,7 +149,9 @@ def conv_transpose(node: Node) -> SSAValue:
             x = build.take(build.reshape(joined, shape), axis, 0, shape[axis] - stride + 1)
     samples_channels = shape_of(w)
     inner, per_group = samples_channels[0] // groups, samples_channels[1]
-    turned = build.slice(w, [0, 0, *(k - 1 for k in kernel)], samples_channels, [1, 1, *[-1 if k > 1 else 1 for k in kernel]])
+    turned = build.slice(
+        w, [0, 0, *(k - 1 for k in kernel)], samples_channels, [1, 1, *[-1 if k > 1 else 1 for k in kernel]]
+    )
     split = build.reshape(turned, [groups, inner, per_group, *kernel])
     swapped = build.transpose(split, [0, 2, 1, *range(3, 3 + n)])
     weights = build.reshape(swapped, [groups * per_group, inner, *kernel])
@@ -154,7 +160,11 @@ def conv_transpose(node: Node) -> SSAValue:
     kept = [s - max(0, -a) - max(0, -b) for s, (a, b) in zip(shape_of(x)[2:], edges, strict=True)]
     x = build.slice(x, [0, 0, *cut], [*shape_of(x)[:2], *kept])
     frame = Frame(
-        tuple(kernel), (1,) * n, tuple(dilations), tuple(max(0, a) for a, _ in edges), tuple(max(0, b) for _, b in edges)
+        tuple(kernel),
+        (1,) * n,
+        tuple(dilations),
+        tuple(max(0, a) for a, _ in edges),
+        tuple(max(0, b) for _, b in edges),
     )
     return convolved(node, x, weights, frame, groups, node.ssa(2) if node.has(2) else None)
 

@@ -36,8 +36,10 @@ def gather(node: Node) -> SSAValue:
 
 def is_finite(node: Node, i: int) -> bool:
     """Whether operand i is known and has neither NaN nor infinity."""
-    return node.is_constant(i) and node.value(i).element.kind == "float" and bool(
-        np.all(np.isfinite(node.array(i, "the table").astype(np.float32)))
+    return (
+        node.is_constant(i)
+        and node.value(i).element.kind == "float"
+        and bool(np.all(np.isfinite(node.array(i, "the table").astype(np.float32))))
     )
 
 
@@ -104,9 +106,7 @@ def scatter_nd(node: Node) -> SSAValue:
     data = node.build.reshape(node.ssa(0), [math.prod(shape[:k]), rest])
     wide = node.build.expand(node.build.reshape(index, [count, 1]), [count, rest])
     updates = node.build.reshape(node.ssa(2), [count, rest])
-    found = node.build.named(
-        graph.ScatterElementsOp, data, wide, updates, axis=integer(0), reduction=_reduction(node)
-    )
+    found = node.build.named(graph.ScatterElementsOp, data, wide, updates, axis=integer(0), reduction=_reduction(node))
     return node.build.reshape(found, shape)
 
 

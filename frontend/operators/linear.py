@@ -55,7 +55,9 @@ def einsum(node: Node) -> SSAValue:
 
 def _without_ellipsis(terms: Sequence[str], out: str | None, ranks: Sequence[int]) -> tuple[list[str], str]:
     """Ellipses written as letters beyond ASCII, aligned at their last dimension."""
-    widths = [rank - len(term.replace("...", "")) if "..." in term else 0 for term, rank in zip(terms, ranks, strict=True)]
+    widths = [
+        rank - len(term.replace("...", "")) if "..." in term else 0 for term, rank in zip(terms, ranks, strict=True)
+    ]
     dots = "".join(chr(0xC0 + i) for i in range(max(widths, default=0)))
     plain = [t.replace("...", dots[len(dots) - w :]) for t, w in zip(terms, widths, strict=True)]
     return plain, (dots if out is None else out.replace("...", dots))

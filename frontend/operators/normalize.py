@@ -77,11 +77,16 @@ def group_normalization(node: Node) -> SSAValue:
     shape = node.shape(0)
     groups = node.int("num_groups")
     build, kind = node.build, kind_of(node.ssa(0))
-    x = build.reshape(build.cast(node.ssa(0), "f32") if kind != "f64" else node.ssa(0), [shape[0], groups, -(-math.prod(shape[1:]) // groups)])
+    x = build.reshape(
+        build.cast(node.ssa(0), "f32") if kind != "f64" else node.ssa(0),
+        [shape[0], groups, -(-math.prod(shape[1:]) // groups)],
+    )
     _, centred, factor = _moments(node, x, [2], node.float("epsilon", 1e-5))
     normal = build.map("mul", centred, factor)
     per_group = node.version < 21
-    split = [shape[0], groups, math.prod(shape[1:]) // groups] if per_group else [shape[0], shape[1], math.prod(shape[2:])]
+    split = (
+        [shape[0], groups, math.prod(shape[1:]) // groups] if per_group else [shape[0], shape[1], math.prod(shape[2:])]
+    )
     normal = build.reshape(normal, split)
     scale, bias = (build.reshape(node.ssa(i), [split[1], 1]) for i in (1, 2))
     if not per_group and kind != "f64":
@@ -103,7 +108,9 @@ def batch_normalization(node: Node) -> list[SSAValue | None]:
         root = build.map("rsqrt", build.map("add", variance, build.scalar(epsilon, variance)))
         factor = build.map("mul", scale, build.cast(root, kind_of(scale)))
         centred = build.map("sub", x, build.cast(mean, kind_of(x)))
-        return [build.map("add", build.map("mul", centred, build.cast(factor, kind_of(x))), build.cast(bias, kind_of(x)))]
+        return [
+            build.map("add", build.map("mul", centred, build.cast(factor, kind_of(x))), build.cast(bias, kind_of(x)))
+        ]
     momentum = node.float("momentum", 0.9)
     axes = [0, *range(2, rank)]
     mean, centred, factor = _moments(node, x, axes, epsilon)

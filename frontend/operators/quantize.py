@@ -96,7 +96,12 @@ def product_of_integers(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
     build = node.build
     left, right = shape_of(a), shape_of(b)
     wide = build.reshape(a, [*left, 1]), build.reshape(b, [*right[:-2], 1, *right[-2:]])
-    return build.reduce("sum", build.map("mul", *wide), [len(shape_of(wide[0])) - 2 if len(left) >= len(right) else len(right) - 1], False)
+    return build.reduce(
+        "sum",
+        build.map("mul", *wide),
+        [len(shape_of(wide[0])) - 2 if len(left) >= len(right) else len(right) - 1],
+        False,
+    )
 
 
 def matmul_integer(node: Node) -> SSAValue:

@@ -47,7 +47,9 @@ class _Layer:
         if node.has(4):
             lengths = node.ints(4, "the lengths of the sequences")
             if any(length != self.steps for length in lengths):
-                raise Unsupported(f"sequences of different lengths {lengths} are not supported", "pad them to one length")
+                raise Unsupported(
+                    f"sequences of different lengths {lengths} are not supported", "pad them to one length"
+                )
 
     def per_direction(self, i: int, d: int) -> SSAValue:
         """Operand i without its first dimension."""
@@ -64,9 +66,7 @@ class _Layer:
     def state(self, i: int, d: int) -> SSAValue:
         """An initial state [batch, hidden], zeros if it is not given."""
         if not self.node.has(i):
-            return self.build.full(
-                [self.batch, self.hidden], 0.0, self.node.value(0).element.name
-            )
+            return self.build.full([self.batch, self.hidden], 0.0, self.node.value(0).element.name)
         value = self.node.ssa(i)
         if self.batch_first:
             value = self.build.transpose(value, [1, 0, 2])
@@ -115,7 +115,12 @@ def rnn(node: Node) -> list[SSAValue | None]:
     last: list[SSAValue] = []
     for d in range(len(layer.backwards)):
         (f,) = _activations(node, ["Tanh"], d)
-        h, weights, bias, made = layer.state(5, d), layer.per_direction(2, d), layer.bias(d, True), {}
+        h, weights, bias, made = (
+            layer.state(5, d),
+            layer.per_direction(2, d),
+            layer.bias(d, True),
+            dict[int, SSAValue](),
+        )
         for t in layer.order(d):
             h = f(node.build.map("add", layer.inputs(t, d), layer.recurrent(h, weights, bias)))
             made[t] = h
@@ -131,7 +136,12 @@ def gru(node: Node) -> list[SSAValue | None]:
     last: list[SSAValue] = []
     for d in range(len(layer.backwards)):
         f, g = _activations(node, ["Sigmoid", "Tanh"], d)
-        h, weights, bias, made = layer.state(5, d), layer.per_direction(2, d), layer.bias(d, True), {}
+        h, weights, bias, made = (
+            layer.state(5, d),
+            layer.per_direction(2, d),
+            layer.bias(d, True),
+            dict[int, SSAValue](),
+        )
         third = build.take(weights, 0, 2 * layer.hidden, layer.hidden)
         third_bias = None if bias is None else build.take(bias, 0, 2 * layer.hidden, layer.hidden)
         for t in layer.order(d):
@@ -162,7 +172,7 @@ def lstm(node: Node) -> list[SSAValue | None]:
     for d in range(len(layer.backwards)):
         f, g, h_of = _activations(node, ["Sigmoid", "Tanh", "Tanh"], d)
         h, c = layer.state(5, d), layer.state(6, d)
-        weights, bias, made = layer.per_direction(2, d), layer.bias(d, True), {}
+        weights, bias, made = layer.per_direction(2, d), layer.bias(d, True), dict[int, SSAValue]()
         peep = layer.per_direction(7, d) if node.has(7) else None
 
         def gate(total: SSAValue, place: int, cell: SSAValue, part: int, peep: SSAValue | None = peep) -> SSAValue:

@@ -68,7 +68,9 @@ def log_sum_exp(node: Node) -> SSAValue:
     total = build.reduce("sum", build.map("exp", build.map("sub", x, top)), axes)
     result = build.map("add", build.map("log", total), top)
     kept = [1 if d in axes else s for d, s in enumerate(shape_of(x))]
-    return build.reshape(result, kept if node.flag("keepdims", True) else [s for d, s in enumerate(kept) if d not in axes])
+    return build.reshape(
+        result, kept if node.flag("keepdims", True) else [s for d, s in enumerate(kept) if d not in axes]
+    )
 
 
 def extremum_place(cls: type[graph.ArgMaxOp] | type[graph.ArgMinOp]) -> Handler:
@@ -81,8 +83,10 @@ def extremum_place(cls: type[graph.ArgMaxOp] | type[graph.ArgMinOp]) -> Handler:
         if node.flag("select_last_index"):
             properties["last"] = UnitAttr()
         found = node.build.named(cls, x, **properties)
-        return found if node.flag("keepdims", True) else node.build.reshape(
-            found, [s for d, s in enumerate(shape_of(found)) if d != axis]
+        return (
+            found
+            if node.flag("keepdims", True)
+            else node.build.reshape(found, [s for d, s in enumerate(shape_of(found)) if d != axis])
         )
 
     return handler

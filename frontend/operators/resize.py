@@ -34,13 +34,13 @@ def resize(node: Node) -> SSAValue:
         if policy != "stretch":
             one = min(factors) if policy == "not_larger" else max(factors)
             factors = [one] * len(axes)
-            wanted = [int(math.floor(one * shape[a] + 0.5)) for a in axes]
+            wanted = [math.floor(one * shape[a] + 0.5) for a in axes]
         for axis, want, factor in zip(axes, wanted, factors, strict=True):
             sizes[axis], scales[axis] = want, factor
     else:
         given = [float(v) for v in node.array(scales_at, "the scales").reshape(-1)]
         for axis, factor in zip(axes, given, strict=True):
-            sizes[axis], scales[axis] = int(math.floor(shape[axis] * factor)), factor
+            sizes[axis], scales[axis] = math.floor(shape[axis] * factor), factor
     roi = [0.0] * rank + [1.0] * rank
     if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" and node.has(roi_at):
         found = [float(v) for v in node.array(roi_at, "the region").reshape(-1)]
@@ -177,7 +177,7 @@ def upsample(node: Node) -> SSAValue:
     x = node.ssa(0)
     for axis, scale in enumerate(scales):
         if scale != 1.0:
-            x = _along(node, x, axis, int(math.floor(shape[axis] * scale)), scale, (0.0, 1.0))
+            x = _along(node, x, axis, math.floor(shape[axis] * scale), scale, (0.0, 1.0))
     return x
 
 

@@ -74,7 +74,9 @@ def concat(node: Node) -> Result:
     axis = node.axis("axis", None, rank)
     parts = [v for v in node.operands if v is not None and math.prod(v.shape)]
     if not parts:
-        return empty(node, [sum(v.shape[d] for v in node.operands if v) if d == axis else s for d, s in enumerate(node.shape(0))])
+        return empty(
+            node, [sum(v.shape[d] for v in node.operands if v) if d == axis else s for d, s in enumerate(node.shape(0))]
+        )
     return node.build.concat([node.materialize(v) for v in parts], axis)
 
 
@@ -150,9 +152,22 @@ def pad(node: Node) -> SSAValue:
             return node.build.cast(wide, "i1")
         return node.build.pad(x, low, high, fill)
     for d in range(rank):
-        index = np.pad(np.arange(kept[d]), (low[d], high[d]), mode={"edge": "edge", "reflect": "reflect", "wrap": "wrap"}[mode])
+        index = padded_positions(kept[d], low[d], high[d], mode)
         x = pick(node, x, d, index)
     return x
+
+
+def padded_positions(size: int, low: int, high: int, mode: str) -> Array:
+    """Which element stands at each position of a padded axis."""
+    match mode:
+        case "edge":
+            return np.pad(np.arange(size), (low, high), mode="edge")
+        case "reflect":
+            return np.pad(np.arange(size), (low, high), mode="reflect")
+        case "wrap":
+            return np.pad(np.arange(size), (low, high), mode="wrap")
+        case _:
+            raise Unsupported(f"mode '{mode}' is not supported")
 
 
 def pick(node: Node, x: SSAValue, axis: int, index: Array) -> SSAValue:
@@ -261,8 +276,9 @@ def constant_of_shape(node: Node) -> Array:
 
 def number_range(node: Node) -> Array:
     """start, start + delta, … up to the limit."""
-    start, limit, delta = (node.array(i, what).reshape(()) for i, what in enumerate(("the start", "the limit", "the step")))
-    return np.arange(start, limit, delta, dtype=start.dtype)
+    first = node.array(0, "the start").reshape(())
+    start, limit, delta = (node.number(i, what) for i, what in enumerate(("the start", "the limit", "the step")))
+    return np.arange(start, limit, delta).astype(first.dtype)
 
 
 def center_crop_pad(node: Node) -> SSAValue:
@@ -277,9 +293,9 @@ def center_crop_pad(node: Node) -> SSAValue:
             x = node.build.take(x, axis, (have - want) // 2, want)
         elif want > have:
             low = (want - have) // 2
-            sides = [[0] * len(shape), [0] * len(shape)]
-            sides[0][axis], sides[1][axis] = low, want - have - low
-            x = node.build.pad(x, *sides)
+            before, after = [0] * len(shape), [0] * len(shape)
+            before[axis], after[axis] = low, want - have - low
+            x = node.build.pad(x, before, after)
     return x
 
 
