@@ -243,6 +243,13 @@ def reason(message: str) -> str:
     return text[:110].replace("|", "\\|")
 
 
+def merged(path: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, and those of other cases that a file has from earlier runs."""
+    earlier = json.loads(path.read_text()) if path.exists() else []
+    new = {o.name for o in outcomes}
+    return [*outcomes, *(Outcome(**{**o, "fixed": tuple(o["fixed"])}) for o in earlier if o["name"] not in new)]
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -252,7 +259,7 @@ def main() -> None:
     parser.add_argument(
         "--level", choices=["graph", "hardware"], default="hardware", help="graph: without the compiler"
     )
-    parser.add_argument("--json", type=Path, help="write every outcome")
+    parser.add_argument("--json", type=Path, help="every outcome; those of other cases stay")
     parser.add_argument("--write", type=Path, help="write the page with the table")
     options = parser.parse_args()
     selected = [case for case in cases() if re.search(options.only, case.name)]
@@ -261,6 +268,8 @@ def main() -> None:
         outcomes.append(outcome)
         if outcome.status == "fail":
             print(f"FAIL {outcome.name}: {outcome.message}", flush=True)
+    if options.json:
+        outcomes = merged(options.json, outcomes)
     outcomes.sort()
     if options.json:
         options.json.write_text(json.dumps([o._asdict() for o in outcomes], indent=1))

@@ -20,7 +20,6 @@ from tilewright.lowering.outline import kernel_alone, kernel_logic
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from tilewright.runtime import machine
 from tilewright.runtime.reference import evaluate
-from tilewright.runtime.weights import weight_reader
 
 from .arrays import Array
 from .errors import diagnosed, plain_error
@@ -62,7 +61,7 @@ def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | 
         given[op] = list(values)
         return evaluate(kernel_logic(op), values, "native", loader)
 
-    loader = weight_reader(program.source.source.resolve)
+    loader = program.source.weight_reader()
     found: list[KernelError] = []
     with diagnosed(program.source.texts):
         evaluate(function, arrays, "native", loader, {FusedOp.name: remember})
