@@ -89,7 +89,7 @@ def run_with_reference(program: Program, arrays: Sequence[Array], names: Sequenc
             hint = did_you_mean(name, groups) or f"there are {', '.join(groups) or 'none'}"
             raise plain_error(f"the program has no kernel '{name}' that was made from a group; {hint}")
     named = {op: name for name, op in groups.items()}
-    loader = weight_reader(program.source.source.resolve)
+    loader = program.source.weight_reader()
 
     def swap(op: Operation, values: Sequence[Array], _: object) -> list[Array]:
         assert isinstance(op, FusedOp)
