@@ -144,6 +144,9 @@ class _Estimator:
         self.footprint.compute(node, accumulate)
         if node.kind == "contract":
             self.contract(node)
+            if accumulate and self.footprint.moved_apart(node):
+                size = self.elements(node.present)
+                self.result.busy[self.vector] += cost.vector_cycles(self.target, "add", size, 4) * self.trips()
         elif node.kind == "reduce":
             assert isinstance(node.op, ReduceOp)
             source = node.inputs[0]
@@ -196,9 +199,10 @@ class _Estimator:
             size = prod(self.inner[a] for a in source.present) * byte_width(source.element)
             self.result.busy[move.engine] += int(size * repeats / self.target.move_rate(move)) * trips
         out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))
-        outer = prod(self.nest.trips(axis) for axis in self.path if axis not in node.reduced)
+        apart = self.footprint.moved_apart(node)
+        outer = prod(self.nest.trips(axis) for axis in self.path if apart or axis not in node.reduced)
         move = self.target.move(self.roles.result or "", self.roles.vector)
-        if move is not None and self.footprint.to_vector(node):
+        if move is not None and (apart or self.footprint.to_vector(node)):
             self.result.busy[move.engine] += int(out / self.target.move_rate(move)) * outer
 
 

@@ -13,7 +13,7 @@ from ..dialects.target_model import Target
 from .group import Node, Output
 from .nest import Load, Loop, Nest
 from .regions import region_of
-from .roles import Roles, tile_bytes
+from .roles import Roles, product_apart, tile_bytes
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -50,7 +50,9 @@ class Footprint:
         self.scopes: list[dict[Node, list[Held]]] = [{}]
         self.made: list[Made] = []
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
+        self.apart = product_apart(target)
         self.users: dict[Node, list[tuple[Node | Output, int]]] = {node: [] for node in nest.group.nodes}
+        self.carried = {node.carry: node for node in nest.group.nodes if node.carry is not None}
         for node in nest.group.nodes:
             for operand, source in enumerate(node.inputs):
                 self.users[source].append((node, operand))
@@ -87,7 +89,7 @@ class Footprint:
         return [memory for memory, _ in sizes]
 
     def compute(self, node: Node, accumulate: bool) -> None:
-        operands = [held for source in node.inputs for held in self.use(source)]
+        operands = [held for source in node.inputs for held in self.use(source.source or source)]
         if node.kind == "contract":
             for source, memory in zip(node.inputs, (self.roles.lhs, self.roles.rhs), strict=True):
                 if memory is not None and self.roles.subdivides:
@@ -96,15 +98,33 @@ class Footprint:
                     self.add(memory, size * self.nest.schedule.move_slots)
         if accumulate:
             self.use(node)
-            if node.kind == "reduce":
-                width = byte_width(accumulator_type(node.inputs[0].element))
-                self.add(self.roles.vector, self.tile(node, self.roles.vector, width))
+            self.accumulate(node)
+            return
+        reduction = self.carried.get(node)
+        if reduction is not None:  # moved where it is kept
+            self.scopes[-1][node] = self.use(reduction)
             return
         made = self.define(node, self.homes(node))
         if node.kind in ("map", "expand"):
             for held in made:
                 if held.memory == self.roles.vector:
                     self.made.append(Made(held, operands, self.position))
+
+    def accumulate(self, node: Node) -> None:
+        """The part that a step adds, where it is not added as it is made; a running value beside the one before."""
+        width = byte_width(accumulator_type(node.inputs[0].element))
+        vector = self.tile(node, self.roles.vector, width)
+        if self.moved_apart(node):
+            self.add(self.roles.result or "", self.tile(node, self.roles.result or "", width))
+            self.add(self.roles.vector, vector)
+        elif node.kind == "reduce":
+            self.add(self.roles.vector, vector)
+        if node.cascade and node.carry is None:
+            self.add(self.roles.vector, vector)
+
+    def moved_apart(self, node: Node) -> bool:
+        """Whether a contraction is accumulated by the vector engine."""
+        return node.kind == "contract" and node.carry is not None and self.apart
 
     def store(self, output: Output) -> str:
         """The memory that a result leaves from."""
@@ -134,7 +154,10 @@ class Footprint:
                 if stage is not None:
                     sizes[stage] = self.tile(node, stage, byte_width(node.element))
         wide = node.element if not is_float(node.element) else compute_type(node.element)
-        if node.kind == "contract":
+        if self.moved_apart(node):
+            width = byte_width(accumulator_type(node.inputs[0].element))
+            sizes[roles.vector] = self.tile(node, roles.vector, width)
+        elif node.kind == "contract":
             width = byte_width(accumulator_type(node.inputs[0].element))
             result = roles.result or roles.vector
             sizes[result] = self.tile(node, result, width)

@@ -24,6 +24,8 @@ from .costs import Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
 
+REACH = 6
+"""The most groups that are tried as one at once; pairs need no such limit."""
 IMPOSSIBLE = 1 << 62
 """The cost of what no kernel can do."""
 
@@ -101,7 +103,35 @@ class Partition:
                 for operand in op.operands:
                     producer = operand.owner
                     if isinstance(producer, Operation) and producer in self.cluster:
-                        changed |= self.join(self.cluster[producer], self.cluster[op])
+                        changed |= self.join([self.cluster[producer], self.cluster[op]])
+            changed = changed or self.widen()
+
+    def widen(self) -> bool:
+        """Joins more than two groups at once, where no two of them gain alone: what lies between a product and the
+        next one may have to be stored unless all of it is one kernel. True if it did."""
+        for cluster in dict.fromkeys(self.cluster.values()):
+            for chain in self.chains(cluster):
+                if self.join(chain):
+                    return True
+        return False
+
+    def chains(self, first: Cluster) -> list[list[Cluster]]:
+        """Groups from `first` on to one that it leads to, all that lie between included; the smallest sets first."""
+        ahead: dict[Cluster, set[Cluster] | None] = {first: {first}}  # None: too many
+        pending = [first]
+        while pending:
+            cluster = pending.pop(0)
+            here = ahead[cluster]
+            for follower in self.successors(cluster):
+                known = ahead.get(follower, set[Cluster]())
+                wider = None if here is None or known is None else known | here | {follower}
+                if wider is not None and len(wider) > REACH:
+                    wider = None
+                if wider != known:
+                    ahead[follower] = wider
+                    pending.append(follower)
+        found = sorted((hull for hull in ahead.values() if hull is not None and len(hull) > 2), key=len)
+        return [sorted(hull, key=lambda c: self.place[c.ops[-1]]) for hull in found]
 
     def by_origin(self) -> None:
         """One cluster per named op, or as few as there are kernels for; what has no origin stays alone."""
@@ -139,27 +169,35 @@ class Partition:
             return False
         return True
 
-    def join(self, producer: Cluster, consumer: Cluster) -> bool:
-        if producer is consumer or not self.convex(producer, consumer):
+    def join(self, clusters: Sequence[Cluster]) -> bool:
+        """Makes clusters, in order, one where it is legal and pays. True if it did."""
+        *producers, consumer = clusters
+        if consumer in producers or (len(clusters) == 2 and not self.convex(*clusters)):
             return False
-        union = self.ordered([*producer.ops, *consumer.ops])
+        union = self.ordered(op for cluster in clusters for op in cluster.ops)
         if all(isinstance(op, ConstantOp | MapOp) for op in union):
-            self.unite(producer, consumer)  # elementwise on elementwise: one pass instead of two, at any tile size
+            self.unite_all(clusters)  # elementwise on elementwise: one pass instead of two, at any tile size
             return True
+        edge = producers[0].ops[-1], consumer.ops[0]
         try:
             together = self.costs.cost(self.block(union))
         except NotFusable as reason:
-            self.refusals[producer.ops[-1], consumer.ops[0]] = str(reason)
+            if len(clusters) == 2:
+                self.refusals[edge] = str(reason)
             return False
-        first, second = self.cost(producer), self.cost(consumer)
-        apart = (first[0] + second[0], first[1] + second[1])
+        parts = [self.cost(cluster) for cluster in clusters]
+        apart = (sum(cost for cost, _ in parts), sum(other for _, other in parts))
         if not self.costs.pays(together, apart):
             unit = "cycles" if self.costs.objective == "time" else "bytes"
-            message = f"one kernel would take {together[0]} {unit} by estimate, two take {apart[0]}"
-            self.refusals[producer.ops[-1], consumer.ops[0]] = message
+            message = f"one kernel would take {together[0]} {unit} by estimate, {len(parts)} take {apart[0]}"
+            self.refusals[edge] = message
             return False
-        self.unite(producer, consumer)
+        self.unite_all(clusters)
         return True
+
+    def unite_all(self, clusters: Sequence[Cluster]) -> None:
+        for cluster in clusters[:-1]:
+            self.unite(cluster, clusters[-1])
 
     def cost(self, cluster: Cluster) -> tuple[int, int]:
         ops = [op for op in cluster.ops if not isinstance(op, ConstantOp)]

@@ -33,12 +33,16 @@ class Window:
 
 @dataclass(eq=False)
 class Node:
-    """One value of a group. `kind`: load, map, reduce, contract, iota, constant or expand.
+    """One value of a group. `kind`: load, map, reduce, contract, iota, constant, expand, running or previous.
 
     `dims` lists the axes of each logical dimension; `present` the axes the value varies along; `reduced` the axes a
     reduction or contraction sums over. A load reads input `arg` at `index`, one expression per dimension of the
     input, where all `inside` expressions are ≥ 0 and the index is in bounds; elsewhere it is `fill`. `windows` says
     which of these dimensions are read as windows.
+
+    In a derived group (`online.py`) a reduction may be one of a `cascade`, which one walk over its axes computes. What
+    such a reduction adds to in every step is `carry`, an expression over `previous` nodes (the value of the reduction
+    `source` before the step) and `running` ones (after it); without `carry` it is its own previous value.
     """
 
     kind: str
@@ -55,6 +59,9 @@ class Node:
     reduced: frozenset[Axis] = frozenset()
     present: frozenset[Axis] = frozenset()
     letters: list[dict[str, list[Axis]]] = field(default_factory=list[dict[str, list[Axis]]])
+    source: Node | None = None
+    carry: Node | None = None
+    cascade: list[Node] = field(default_factory=list["Node"])
 
     @property
     def location(self) -> Attribute | None:

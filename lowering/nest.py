@@ -8,7 +8,11 @@ it. Softmax of long rows, axis a the rows and b looped over:
             for b: load x, exp, sum      three passes over b, x loaded in each
             for b: load x, exp, div, store
 
-With the whole row in a tile there is no loop over b, and the same rule gives a single pass.
+With the whole row in a tile there is no loop over b, and the same rule gives a single pass. Where the schedule says
+`online`, reductions that wait for one another are derived (`online.py`) so that one loop serves them:
+
+    for a:  for b: load x, max so far, exp and sum so far
+            for b: load x, exp, div, store
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
 from .axes import Axis
 from .group import Group, Node, Output
+from .online import derive
 
 
 @dataclass(eq=False)
@@ -90,6 +95,8 @@ class Nest:
 
     @property
     def strategy(self) -> str:
+        if any(node.cascade for node in self.group.nodes):
+            return "online"
         streamed = any(self.looped(axis) for axis in self.group.reduced - self.group.taps)
         return "resident" if not streamed else "online" if self.passes <= 1 else "multipass"
 
@@ -117,6 +124,8 @@ def place_nest(group: Group, schedule: Schedule) -> Nest:
         )
     schedule.check(len(group.loads))
     tiles = dict(zip(group.axes, schedule.tiles, strict=True))
+    if schedule.strategy == "online":
+        group = derive(group, frozenset(axis for axis in group.reduced if tiles[axis] < axis.extent)).group
     for tap in group.taps:
         if tiles[tap] != 1:
             raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
@@ -143,10 +152,15 @@ class _Builder:
         self.available: list[set[Node]] = []
         self.loaded: list[set[Node]] = []
         self.passes = 0
+        self.states: dict[str, dict[Node, Node]] = {"previous": {}, "running": {}}
+        for node in group.nodes:
+            if node.source is not None:
+                self.states[node.kind][node.source] = node
 
-    # A node is computed where all of these are fixed.
     def needs(self, node: Node) -> frozenset[Axis]:
-        return node.present & self.looped
+        """A node is computed where all of these are fixed; the reductions of a cascade in the same place."""
+        together = [member.present for member in node.cascade] or [node.present]
+        return frozenset[Axis]().union(*together) & self.looped
 
     def walks(self, node: Node) -> frozenset[Axis]:
         """Looped axes that a reduction sums over."""
@@ -165,7 +179,7 @@ class _Builder:
         for goal in goals:
             for node in self.roots(goal):
                 self.collect(node, fixed, pending, set())
-        level = _Levels(self, fixed)
+        level = _Levels(self, fixed, pending)
         loops = [goal for goal in pending if self.missing(goal, fixed)]
         phases = sorted({level.phase(goal) for goal in loops})
         for phase in phases:
@@ -181,16 +195,19 @@ class _Builder:
                 loop.body = self.scope((*path, axis), mine)
                 self.available[-1].update(carried)
         self.count_passes(items)
-        for goal in pending:
-            if goal in loops:
-                continue
+        here = [goal for goal in pending if goal not in loops]
+        self.enter_state("previous", here)
+        for goal in here:
             for node in self.roots(goal):
                 self.hoist(node, fixed, items, set())
+                if not self.has(node):
+                    raise UserError("schedule order: a loop inside needs what this step has not reached", node.location)
             if isinstance(goal, Output):
                 items.append(Store(goal))
             else:
                 own = tuple(axis for axis in path if axis in goal.reduced)
                 items.append(Accumulate(goal, own))
+                self.enter_state("running", [goal])
         self.available.pop()
         self.loaded.pop()
         return items
@@ -199,14 +216,25 @@ class _Builder:
         walked = [item.axis for item in items if isinstance(item, Loop) and item.axis in self.group.reduced]
         self.passes = max([self.passes, *(walked.count(axis) for axis in walked)])
 
+    def ready(self, node: Node) -> bool:
+        """Whether a value can be computed; those of a reduction before and after a step come with the step."""
+        return node.source is None and all(self.has(source) for source in node.inputs)
+
+    def enter_state(self, kind: str, goals: Sequence[Goal]) -> None:
+        """Makes the values of reductions before or after a step available."""
+        known = self.states[kind]
+        self.available[-1].update(known[goal] for goal in goals if isinstance(goal, Node) and goal in known)
+
     def roots(self, goal: Goal) -> list[Node]:
-        return [goal.node] if isinstance(goal, Output) else goal.inputs
+        if isinstance(goal, Output):
+            return [goal.node]
+        return goal.inputs if goal.carry is None else [*goal.inputs, goal.carry]
 
     def missing(self, goal: Goal, fixed: frozenset[Axis]) -> frozenset[Axis]:
         """Loops still to open before a goal can be reached."""
         if isinstance(goal, Output):
             written = frozenset(axis for expr in goal.index for axis in expr.terms)
-            return ((goal.node.present | written) & self.looped) - fixed
+            return (self.needs(goal.node) | written & self.looped) - fixed
         return (self.needs(goal) | self.walks(goal)) - fixed
 
     def first(self, goal: Goal, fixed: frozenset[Axis]) -> Axis:
@@ -222,7 +250,14 @@ class _Builder:
             elif node not in seen and not self.has(node):
                 seen.add(node)
                 stack.append((node, True))
-                stack.extend((source, False) for source in reversed(node.inputs))
+                stack.extend((source, False) for source in reversed(self.under(node)))
+
+    @staticmethod
+    def under(node: Node) -> list[Node]:
+        """What has to be there first; of the running value of a reduction, that reduction."""
+        if node.source is not None:
+            return [node.source]
+        return node.inputs if node.carry is None else [*node.inputs, node.carry]
 
     def collect(self, root: Node, fixed: frozenset[Axis], pending: list[Goal], seen: set[Node]) -> None:
         """Adds the reductions over looped axes whose results belong at this place."""
@@ -251,25 +286,46 @@ class _Builder:
                     if held != self.needs(node) or any(node.windows):
                         items.append(Slice(node))
                     self.available[-1].add(node)
-            elif here and not self.walks(node) and all(self.has(source) for source in node.inputs):
+            elif (
+                here
+                and node.source is None
+                and not self.walks(node)
+                and all(self.has(source) for source in node.inputs)
+            ):
                 items.append(Compute(node))
                 self.available[-1].add(node)
 
 
 class _Levels:
-    """How many reductions of this place a value waits for, one after another."""
+    """How many reductions of this place a value waits for, one after another.
 
-    def __init__(self, builder: _Builder, fixed: frozenset[Axis]) -> None:
+    The running value of a reduction waits for what the reduction waits for; the reductions of a cascade wait together.
+    """
+
+    def __init__(self, builder: _Builder, fixed: frozenset[Axis], goals: Sequence[Goal]) -> None:
         self.builder = builder
         self.fixed = fixed
         self.memo: dict[Node, int] = {}
+        values: dict[Node, None] = {}
+        seen: set[Node] = set()
+        for goal in goals:
+            for root in (*builder.roots(goal), *([goal] if isinstance(goal, Node) else [])):
+                values.update(dict.fromkeys(builder.unavailable(root, seen)))
+        changed = True
+        while changed:
+            changed = False
+            for value in values:
+                found = self.found(value)
+                if self.memo.get(value) != found:
+                    self.memo[value], changed = found, True
 
-    def level(self, node: Node) -> int:
-        builder, fixed = self.builder, self.fixed
-        for value in builder.unavailable(node, set(self.memo)):
-            below = max((self.memo.get(source, 0) for source in value.inputs), default=0)
-            self.memo[value] = below + bool(builder.walks(value) and builder.needs(value) <= fixed)
-        return self.memo.get(node, 0)
+    def found(self, value: Node) -> int:
+        """The level of a value, given those of the values under it."""
+        if value.source is not None:
+            return max(self.memo.get(value.source, 1) - 1, 0)
+        below = max((self.memo.get(source, 0) for source in self.builder.under(value)), default=0)
+        counts = bool(self.builder.walks(value)) and self.builder.needs(value) <= self.fixed
+        return max([below + counts, *(self.memo.get(member, 0) for member in value.cascade)])
 
     def phase(self, goal: Goal) -> int:
-        return self.level(goal.node) if isinstance(goal, Output) else self.level(goal) - 1
+        return self.memo.get(goal.node, 0) if isinstance(goal, Output) else self.memo.get(goal, 1) - 1

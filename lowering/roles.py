@@ -46,6 +46,12 @@ class Roles:
         return Roles(vector[1].memories[0], engine.lhs, engine.rhs, engine.result, stages[0], stages[1])
 
 
+def product_apart(target: Target) -> bool:
+    """Whether the vector engine works elsewhere than where the matrix engine keeps what it adds to."""
+    matrix, vector = target.matrix_engine, target.vector_engine
+    return matrix is not None and vector is not None and matrix[1].result not in vector[1].memories
+
+
 def tile_bytes(memory: Memory, shape: Sequence[int], element_bytes: int) -> int:
     """Bytes of a tile in a memory, padding included, rounded up to the memory's alignment."""
     extents = [extent for extent in shape if extent != 1] or [1]

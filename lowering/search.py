@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 from math import lcm
 from typing import Literal, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
 from .nest import Nest, default_hold, place_nest
+from .online import derive
 from .place_routes import route
 from .roles import Roles, tile_bytes
 
@@ -34,12 +35,14 @@ Objective: TypeAlias = Literal["time", "traffic"]
 
 @dataclass(frozen=True)
 class State:
-    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes and taps."""
+    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes and taps;
+    `online` asks for the derived form of reductions that wait for one another."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
     whole: tuple[bool, ...]
     slots: Slots
+    online: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Search:
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
         self.rejection: UserError | None = None
-        self.nests: dict[tuple[str, str, tuple[str, ...]], Nest] = {}
+        self.nests: dict[tuple[str, str, tuple[str, ...], str], Nest] = {}
+        self.cascades = bool(derive(group, group.reduced - group.taps).cascades)
 
     def check_hand_over(self) -> None:
         """Raises UserError where one engine needs what another makes, and no move on chip leads there."""
@@ -114,7 +118,7 @@ class Search:
         single = tuple(s[0] if a in batch else s[-1] for s, a in zip(self.sizes, self.group.axes, strict=True))
         rows = tuple(s[-1] if r else s[0] for s, r in zip(self.sizes, self.reduced, strict=True))
         for tiles in dict.fromkeys((whole, single, rows, small)):
-            yield State(tiles, order, none, "stream")
+            yield State(tiles, order, none, "stream", online=self.cascades)
 
     def descend(self, state: State) -> None:
         """Takes the best of each group of changes in turn until none improves."""
@@ -133,10 +137,11 @@ class Search:
 
     @property
     def groups(self) -> int:
-        return len(self.sizes) + 3
+        return len(self.sizes) + 5
 
     def neighbours(self, state: State, group: int) -> Iterator[State]:
-        """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots."""
+        """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots,
+        two tiles at once, the online form."""
         if group < len(self.sizes):
             for size in self.sizes[group]:
                 if size != state.tiles[group]:
@@ -153,8 +158,21 @@ class Search:
             for position, load in enumerate(self.group.loads):
                 if (load.present & streamed) - load.taps:
                     yield replace(state, whole=_put(state.whole, position, not state.whole[position]))
-        else:
+        elif group == len(self.sizes) + 2:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
+        elif group == len(self.sizes) + 3:
+            yield from self.trades(state)
+        elif self.cascades:
+            yield replace(state, online=not state.online)
+
+    def trades(self, state: State) -> Iterator[State]:
+        """One axis a size up and another down: what a full memory allows."""
+        places = [sizes.index(tile) for sizes, tile in zip(self.sizes, state.tiles, strict=True)]
+        for up, down in permutations(range(len(places)), 2):
+            for less in (1, 2):
+                if places[up] + 1 < len(self.sizes[up]) and places[down] >= less:
+                    tiles = _put(state.tiles, up, self.sizes[up][places[up] + 1])
+                    yield replace(state, tiles=_put(tiles, down, self.sizes[down][places[down] - less]))
 
     def evaluate(self, state: State) -> Choice | None:
         if state not in self.seen:
@@ -170,12 +188,12 @@ class Search:
     def place(self, schedule: Schedule) -> Nest:
         """The nest of a schedule. Where loops stand depends on which axes are looped over, their order and the held
         loads; nests that agree in these differ in their tiles only."""
-        key = (schedule.looped, schedule.order, schedule.hold)
+        key = (schedule.looped, schedule.order, schedule.hold, schedule.strategy)
         same = self.nests.get(key)
         if same is None:
             same = self.nests[key] = place_nest(self.group, schedule)
         tiles = dict(zip(self.group.axes, schedule.tiles, strict=True))
-        return Nest(self.group, schedule, same.items, tiles, same.passes)
+        return Nest(same.group, schedule, same.items, tiles, same.passes)
 
     def key(self, choice: Choice) -> tuple[int, ...]:
         found = choice.estimate
@@ -203,7 +221,7 @@ class Search:
             extents=tuple(axis.extent for axis in group.axes),
             tiles=state.tiles,
             order="".join(names[axis] for axis in order),
-            strategy="resident",
+            strategy="online" if state.online else "multipass",
             inner=tuple(inner[axis] for axis in group.axes) if inner != tiles else (),
             hold=tuple(hold),
             slots=tuple(slots),

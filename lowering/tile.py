@@ -15,10 +15,12 @@ from ..dialects.errors import UserError
 from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import ConstantOp, ViewOp, WeightOp
 from ..dialects.schedule import Schedule
+from ..dialects.target import target_of
 from .axes import NotFusable
 from .group_build import read_group
 from .handwritten import kernel_of
 from .nest import build_nest
+from .roles import product_apart
 from .tile_kernel import KernelEmitter
 
 
@@ -37,6 +39,7 @@ class TilePass(ModulePass):
     name = "tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        apart = product_apart(target_of(op))
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             number = 0
             for inner in list(function.body.block.ops):
@@ -44,7 +47,7 @@ class TilePass(ModulePass):
                     case FusedOp():
                         kernel = kernel_of(inner)
                         if kernel is None:
-                            kernel = lower_group(inner, f"{function.sym_name.data}_{number}")
+                            kernel = lower_group(inner, f"{function.sym_name.data}_{number}", apart)
                             Rewriter.insert_op(kernel, InsertPoint.before(function))
                         number += 1
                         launch = tile.LaunchOp.create(
@@ -72,8 +75,8 @@ def _replace(old: FusedOp | ViewOp, new: tile.LaunchOp | tile.AliasOp) -> None:
     Rewriter.replace_op(old, new)
 
 
-def lower_group(fused: FusedOp, name: str) -> tile.KernelOp:
-    """The kernel of one scheduled group. Raises UserError at the group's location."""
+def lower_group(fused: FusedOp, name: str, apart: bool) -> tile.KernelOp:
+    """The kernel of one scheduled group; `apart` as for KernelEmitter. Raises UserError at the group's location."""
     if fused.schedule is None:
         raise UserError("this group has no schedule: run the schedule pass first", fused.location)
     try:
@@ -83,6 +86,6 @@ def lower_group(fused: FusedOp, name: str) -> tile.KernelOp:
         raise UserError(f"this group is not one kernel: {reason}", fused.location) from None
     except UserError as error:
         raise UserError(error.message, error.location or fused.location, error.notes) from None
-    kernel = KernelEmitter(nest, name).emit()
+    kernel = KernelEmitter(nest, name, apart).emit()
     kernel.location = fused.location
     return kernel

@@ -30,10 +30,15 @@ class Tile:
 
 
 class EmitterBase:
-    """Appends ops to the current block. Tiles and casts are known per open loop, innermost last."""
+    """Appends ops to the current block. Tiles and casts are known per open loop, innermost last.
 
-    def __init__(self, nest: Nest) -> None:
+    `apart`: the matrix engine cannot reach the memory where what it adds to is moved (`Node.carry`): its product is
+    added there by the vector engine.
+    """
+
+    def __init__(self, nest: Nest, apart: bool) -> None:
         self.nest = nest
+        self.apart = apart
         self.group = nest.group
         self.order: list[Axis] = []
         self.counters: list[SSAValue] = []

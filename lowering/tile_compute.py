@@ -111,7 +111,9 @@ class ComputeEmitter(EmitterBase):
             assert isinstance(node.op, ReduceOp)
             identity = monoid(node.op.monoid.data).identity(element(kind))
             properties["value"] = scalar_attribute(identity, kind)
-        made = tile.FillOp if node.kind == "reduce" else tile.EmptyOp
+        elif node.carry is not None:  # what is moved has to be a number from the beginning
+            properties["value"] = scalar_attribute(0.0, kind)
+        made = tile.FillOp if "value" in properties else tile.EmptyOp
         op = made.create(
             operands=list(self.counters), result_types=[self.tile_type(frame, kind)], properties=properties
         )

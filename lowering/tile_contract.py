@@ -19,8 +19,8 @@ from .tile_compute import ComputeEmitter
 class ContractEmitter(ComputeEmitter):
     """What the matrix engine does."""
 
-    def __init__(self, nest: Nest) -> None:
-        super().__init__(nest)
+    def __init__(self, nest: Nest, apart: bool) -> None:
+        super().__init__(nest, apart)
         self.inner = dict(zip(self.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
 
     def contract(self, node: Node, acc: Tile | None, loops: tuple[Axis, ...]) -> Tile:
@@ -137,9 +137,10 @@ class ContractEmitter(ComputeEmitter):
         if acc is not None:
             operands.append(acc.value)
             properties["accumulate"] = UnitAttr()
-            init = [AffineDimExpr(p) for p in range(len(counted))]
-            properties["init"] = AffineMapAttr(affine_map(len(counted), init))
-            operands += counted
+            if node.carry is None or self.apart:  # begins from nothing in the first step
+                init = [AffineDimExpr(p) for p in range(len(counted))]
+                properties["init"] = AffineMapAttr(affine_map(len(counted), init))
+                operands += counted
         op = tile.ContractOp.create(operands=operands, result_types=[kind], properties=properties)
         self.add(op, node)
         return Tile(op.results[0], frame)

@@ -20,10 +20,11 @@ from .tile_moves import MoveEmitter
 class KernelEmitter(MoveEmitter, ContractEmitter):
     """Walks a nest and appends ops to blocks; `emit` returns the kernel."""
 
-    def __init__(self, nest: Nest, name: str) -> None:
-        super().__init__(nest)
+    def __init__(self, nest: Nest, name: str, apart: bool) -> None:
+        super().__init__(nest, apart)
         self.name = name
         self.accumulators: dict[Node, Tile] = {}
+        self.states = {(node.kind, node.source): node for node in nest.group.nodes if node.source is not None}
 
     def emit(self) -> tile.KernelOp:
         top = self.block
@@ -67,6 +68,7 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         self.casts.append({})
         for node, acc, arg in zip(item.carried, before, body.args[1:], strict=True):
             self.accumulators[node] = Tile(arg, acc.frame)
+            self.enter_state("previous", node)
         self.items(item.body)
         body.add_op(tile.YieldOp.create(operands=[self.accumulators[node].value for node in item.carried]))
         self.tiles.pop()
@@ -101,18 +103,35 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
             case _:
                 raise AssertionError(node.kind)
 
+    def enter_state(self, kind: str, reduction: Node) -> None:
+        """The value of a reduction before or after this step, where something looks at it."""
+        node = self.states.get((kind, reduction))
+        if node is not None:
+            self.define(node, self.accumulators[reduction])
+
     def accumulate(self, item: Accumulate) -> None:
         node = item.node
         acc = self.accumulators[node]
-        if node.kind == "contract":
+        if node.carry is not None:
+            moved = self.lookup(node.carry)
+            acc = Tile(self.framed(moved, acc.frame), acc.frame)
+        if node.kind == "contract" and (node.carry is None or not self.apart):
             self.accumulators[node] = self.contract(node, acc, item.loops)
-            return
-        assert isinstance(node.op, ReduceOp)
-        part = self.framed(self.reduced(node), acc.frame)
-        op = tile.MapOp.create(
-            operands=[acc.value, part],
-            result_types=[acc.value.type],
-            properties={"fn": StringAttr(monoid(node.op.monoid.data).combine.name)},
-        )
-        self.add(op, node)
-        self.accumulators[node] = Tile(op.results[0], acc.frame)
+        else:
+            part = self.contract(node, None, ()) if node.kind == "contract" else self.reduced(node)
+            op = tile.MapOp.create(
+                operands=[acc.value, self.framed(part, acc.frame)],
+                result_types=[acc.value.type],
+                properties={"fn": StringAttr(combine_of(node))},
+            )
+            self.add(op, node)
+            self.accumulators[node] = Tile(op.results[0], acc.frame)
+        self.enter_state("running", node)
+
+
+def combine_of(node: Node) -> str:
+    """The scalar operator that adds a part to a reduction."""
+    if node.kind == "contract":
+        return "add"
+    assert isinstance(node.op, ReduceOp)
+    return monoid(node.op.monoid.data).combine.name

@@ -32,8 +32,8 @@ class LoadedRegion:
 class MoveEmitter(EmitterBase):
     """Between tensors and tiles."""
 
-    def __init__(self, nest: Nest) -> None:
-        super().__init__(nest)
+    def __init__(self, nest: Nest, apart: bool) -> None:
+        super().__init__(nest, apart)
         self.regions: dict[Node, LoadedRegion] = {}
         self.slots = dict(zip(self.group.loads, nest.schedule.slots, strict=True))
 

@@ -1,0 +1,11 @@
+// A GELU gate (tanh form) times a second product.
+func.func @mlp_geglu(%x: tensor<?x?xf16, #graph.dims<["rows", "cols"]>>,
+    %w: tensor<?x?xf16, #graph.dims<["cols", "wide"]>>,
+    %v: tensor<?x?xf16, #graph.dims<["cols", "wide"]>>)
+    -> tensor<?x?xf16, #graph.dims<["rows", "wide"]>> {
+  %a = graph.matmul %x, %w
+  %c = graph.matmul %x, %v
+  %s = graph.gelu %a {approximate = "tanh"}
+  %y = graph.mul %s, %c
+  func.return %y : tensor<?x?xf16, #graph.dims<["rows", "wide"]>>
+}

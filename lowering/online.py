@@ -1,0 +1,244 @@
+"""The online form: one walk over an axis for reductions that wait for one another (softmax·V, variance, …).
+
+`derive` replaces, in a group, every reduction over looped axes that needs another one over the same axes by sums that
+need none: inside the loop a running base stands in for what is not finished, and what was summed so far is moved along
+with it (`online_values.py`). Nothing is recognised: the value under each reduction is taken apart by the rules of
+`online_rules.py` until only maps of the current tile, finished factors (they wait until the loop is over) and
+differences to a base remain. What has no such form keeps its own walk, and `Derived.refusals` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..dialects.dtypes import is_float
+from .axes import Axis
+from .group import Group, Node, Output
+from .online_nodes import Maker, is_cast
+from .online_rules import Rules
+from .online_state import States
+from .online_values import Core, Frontier, Move, NotOnline, Refused, Row, Settled, Shifted, Term, Value
+
+
+@dataclass(eq=False)
+class Derived:
+    """A group with online reductions, or the group itself where there is nothing to derive; why some have none."""
+
+    group: Group
+    refusals: dict[Node, str] = field(default_factory=dict[Node, str])
+
+    @property
+    def cascades(self) -> list[list[Node]]:
+        found = {id(node.cascade): node.cascade for node in self.group.nodes if node.cascade}
+        return list(found.values())
+
+
+def derive(group: Group, looped: frozenset[Axis]) -> Derived:
+    """The online form of a group whose `looped` axes are walked tile by tile."""
+    walks = dict.fromkeys(node.reduced & looped for node in group.reductions)
+    refusals: dict[Node, str] = {}
+    for walk in walks:
+        if walk and not walk & group.taps:
+            try:
+                group = _Derivation(group, walk, looped, refusals).run()
+            except NotOnline as reason:
+                refusals.update((node, str(reason)) for node in group.reductions if node.reduced & looped == walk)
+    return Derived(group, refusals)
+
+
+class _Derivation:
+    """The reductions over the axes `walk` of one group.
+
+    `final` gives for every node what stands for it after the loop. The members of cascade c see each other's running
+    values; to a later cascade they are finished.
+    """
+
+    def __init__(self, group: Group, walk: frozenset[Axis], looped: frozenset[Axis], refusals: dict[Node, str]) -> None:
+        self.group, self.walk, self.looped, self.refusals = group, walk, looped, refusals
+        self.maker = Maker(group)
+        self.final: dict[Node, Node] = {}
+        self.members: list[list[Node]] = [[]]
+        self.values: list[dict[Node, Value]] = [{}]
+        self.states = States(self.maker, walk)
+
+    def run(self) -> Group:
+        for node in self.group.nodes:
+            if node.is_reduction and node.reduced & self.looped == self.walk:
+                self.reduction(node)
+            else:
+                self.plain(node)
+        if not any(node.carry is not None for members in self.members for node in members):
+            return self.group
+        for members in self.members:
+            self.share_rounding(members)
+        outputs = [Output(o.number, self.final[o.node], o.index) for o in self.group.outputs]
+        nodes = in_order(self.group.loads, outputs)
+        for members in self.members:
+            mark(members, nodes)
+        return Group(self.group.inputs, self.group.results, nodes, outputs, self.group.axes)
+
+    def streams(self, node: Node) -> bool:
+        return bool(node.present & self.walk)
+
+    # --- what does not end here -----------------------------------------------------------------------------------
+
+    def plain(self, node: Node) -> None:
+        """A node that is no reduction of this walk."""
+        inputs = [self.final[source] for source in node.inputs]
+        if node.cascade and inputs != node.inputs:
+            raise NotOnline("reductions over other axes, taken in one walk already, would need these")
+        final = self.final[node] = self.maker.copy(node, inputs) if inputs else node
+        for number in range(len(self.members)):
+            found = [self.value(number, source) for source in node.inputs]
+            if all(isinstance(value, Settled) for value in found):
+                continue
+            refused = next((value for value in found if isinstance(value, Refused)), None)
+            if refused is not None:
+                self.values[number][node] = refused
+            elif not self.streams(node):
+                self.values[number][node] = Frontier(final)
+            else:
+                self.values[number][node] = self.rules(number).apply(node, found)
+
+    def rules(self, number: int) -> Rules:
+        return Rules(self.maker, self.states, self.members[number], self.looped)
+
+    def value(self, number: int, node: Node) -> Value:
+        return self.values[number].get(node) or Settled(self.final[node])
+
+    # --- reductions -----------------------------------------------------------------------------------------------
+
+    def reduction(self, node: Node) -> None:
+        """Joins the last cascade that it needs; where that has no form, it starts a cascade of its own."""
+        found = [[self.value(c, source) for source in node.inputs] for c in range(len(self.members))]
+        needed = [c for c, values in enumerate(found) if not all(isinstance(v, Settled) for v in values)]
+        inputs = [self.final[source] for source in node.inputs]
+        if not needed:
+            made = self.maker.again(node, inputs)
+            self.join(0, node, made, [made])
+            return
+        last = needed[-1]
+        try:
+            if not is_float(node.element):
+                raise NotOnline("integers are not moved")
+            result, accumulators = self.derived(last, node, found[last])
+            self.join(last, node, result, accumulators)
+        except NotOnline as reason:
+            self.refusals[node] = str(reason)
+            if last + 1 == len(self.members):
+                self.members.append([])
+                self.values.append({})
+            made = self.maker.again(node, inputs)
+            self.join(last + 1, node, made, [made])
+
+    def join(self, number: int, node: Node, result: Node, accumulators: list[Node]) -> None:
+        self.final[node] = result
+        for accumulator in accumulators:
+            if accumulator not in self.members[number]:
+                self.members[number].append(accumulator)
+        self.values[number][node] = Frontier(result)
+
+    def derived(self, number: int, node: Node, values: list[Value]) -> tuple[Node, list[Node]]:
+        """What stands for a reduction at the end, and the accumulators that it is made of. Raises NotOnline."""
+        rules = self.rules(number)
+        value = rules.reduced(node, values)
+        accumulators: list[Node] = []
+        if isinstance(value, Shifted):
+            made = self.maker.reduce(node, value.node)
+            made.carry = self.maker.map("add", self.maker.state("previous", made), self.states.step(value.move))
+            left = self.states.finish(value.move)
+            return made if left is None else self.maker.map("add", made, left), [made]
+        total: Node | None = None
+        for factor, core in value.parts:
+            self.carry(core)
+            accumulators += core.entries
+            part = self.first(core, factor)
+            total = part if total is None else self.maker.map("add", total, part)
+        assert total is not None
+        return total, accumulators
+
+    def carry(self, core: Core) -> None:
+        """Gives each accumulator what it adds to in a step: its row of T times the values before the step."""
+        for entry, row in zip(core.entries, core.rows, strict=True):
+            if entry.carry is None and not core.is_fixed:
+                before = [self.maker.state("previous", other) for other in core.entries]
+                carried = self.row(row, before, self.states.step)
+                entry.carry = None if carried is before[core.entries.index(entry)] else carried
+
+    def first(self, core: Core, factor: Node | None) -> Node:
+        """The first entry at the true bases, times what was kept out of the loop."""
+        row = core.rows[0]
+        if len(core.entries) == 1 and factor is not None and not core.is_fixed:
+            scale = self.row(row, [factor], self.states.finish)  # few elements, where the accumulator may have many
+            return self.maker.map("mul", core.entries[0], scale)
+        result = self.row(row, core.entries, self.states.finish)
+        return result if factor is None else self.maker.map("mul", result, factor)
+
+    def row(self, row: Row, values: list[Node], build: Callable[[Move], Node | None]) -> Node:
+        """Σ over the row of T: term · value, differences as `build` makes them (None: zero)."""
+        total: Node | None = None
+        for j, terms in row.items():
+            for term in terms:
+                if any(build(move) is None for move in term.moves):
+                    continue  # a base that does not move
+                part = self.term(term, values[j], build)
+                total = part if total is None else self.maker.map("add", total, part)
+        assert total is not None
+        return total
+
+    def term(self, term: Term, value: Node, build: Callable[[Move], Node | None]) -> Node:
+        scale: Node | None = None
+        for fn, move in term.powers:
+            moved = build(move)
+            if moved is not None:
+                power = self.maker.map(fn, moved)
+                scale = power if scale is None else self.maker.map("mul", scale, power)
+        for move in term.moves:
+            moved = build(move)
+            assert moved is not None
+            scale = moved if scale is None else self.maker.map("mul", scale, moved)
+        if term.coefficient != 1:
+            number = self.maker.constant(term.coefficient, value)
+            scale = number if scale is None else self.maker.map("mul", scale, number)
+        return value if scale is None else self.maker.map("mul", value, scale)
+
+    def share_rounding(self, members: list[Node]) -> None:
+        """What the matrix engine reads rounded is summed rounded: then the errors of both cancel in their ratio."""
+        operands = [source for member in members if member.kind == "contract" for source in member.inputs]
+        read = {source.inputs[0]: source for source in operands if is_cast(source)}
+        for member in members:
+            if member.carry is not None and member.kind == "reduce" and member.inputs[0] in read:
+                member.inputs = [read[member.inputs[0]]]
+
+
+def mark(members: list[Node], nodes: list[Node]) -> None:
+    """Tells those members that move or are looked at while they run that one loop computes them."""
+    watched = {node.source for node in nodes if node.source is not None}
+    cascade = [m for m in nodes if m in members and (m.carry is not None or m in watched)]
+    for member in cascade:
+        member.cascade = cascade
+
+
+def in_order(loads: list[Node], outputs: list[Output]) -> list[Node]:
+    """What outputs need, operands first; the loads in their old order before everything else."""
+    found = dict.fromkeys(loads)
+    pending = [(output.node, False) for output in reversed(outputs)]
+    open_: set[Node] = set()
+    while pending:
+        node, entered = pending.pop()
+        if entered:
+            found[node] = None
+            continue
+        if node in found or node in open_:
+            continue
+        if node.source is not None:  # there from the beginning of a step, or after the step of its source
+            found[node] = None
+            pending.append((node.source, False))
+            continue
+        open_.add(node)
+        pending.append((node, True))
+        if node.carry is not None:
+            pending.append((node.carry, False))
+        pending += [(source, False) for source in reversed(node.inputs)]
+    return list(found)

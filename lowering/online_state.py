@@ -1,0 +1,176 @@
+"""Bases: what stands inside the loop for a value that is finished only after it.
+
+A running maximum stands for a maximum. A sum is scaled up to the whole length, so that the base of a mean is the mean
+of what was seen. The base need not be good, only true at the end: there nothing is scaled any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from ..dialects.dtypes import compute_type, element
+from ..dialects.graph_primitives import MapOp, ReduceOp
+from ..dialects.graph_types import get_numbers
+from ..dialects.scalar import apply, lookup, monoid
+from .axes import Axis
+from .group import Node
+from .online_nodes import Maker, fn_of, number
+from .online_values import Base, Move, NotOnline
+
+
+class States:
+    """The bases of one walk."""
+
+    def __init__(self, maker: Maker, walk: frozenset[Axis]) -> None:
+        self.maker, self.walk = maker, walk
+        self.bases: dict[Node, Base] = {}
+        self.steps: dict[int, tuple[Move, Node]] = {}
+
+    def state(self, kind: str, reduction: Node) -> Node:
+        return self.maker.state(kind, reduction)
+
+    def base(self, value: Node, members: list[Node]) -> Base:
+        """The base of a finished value that needs `members`. Raises NotOnline."""
+        if value not in self.bases:
+            keep = self.keeper(value, members)
+            running, previous = (keep(self.at(value, kind, members)) for kind in ("running", "previous"))
+            self.bases[value] = Base(running, previous, keep(value), value)
+        return self.bases[value]
+
+    def at(self, value: Node, kind: str, members: list[Node]) -> Node:
+        """The value of an expression over members while the loop runs."""
+        known = list(members)
+
+        def leaf(node: Node) -> Node | None:
+            return self.estimate(node, kind, members) if node in known else None
+
+        return rebuilt(value, leaf, self.maker)
+
+    def estimate(self, member: Node, kind: str, members: list[Node]) -> Node:
+        now = self.maker.state(kind, member)
+        plain = member.carry is None and (member.kind == "contract" or monoid_of(member) == "sum")
+        if not plain:
+            return now
+        length = self.maker.constant(float(prod(axis.extent for axis in self.walk)), member)
+        count = self.count(member, members)
+        seen = self.maker.state(kind, count)
+        if kind == "previous":  # before the first step nothing is seen, and the sum is zero
+            seen = self.maker.map("max", seen, self.maker.constant(1.0, member))
+        return self.maker.map("mul", now, self.maker.map("div", length, seen))
+
+    def count(self, like: Node, members: list[Node]) -> Node:
+        made = self.maker.known_as(self.maker.count(like, self.walk))
+        if made not in members:
+            members.append(made)
+        return made
+
+    # --- infinities -----------------------------------------------------------------------------------------------
+
+    def keeper(self, value: Node, members: list[Node]) -> Callable[[Node], Node]:
+        """Keeps a base finite that begins at an infinity, so that differences of bases are numbers.
+
+        A row of −∞ so far has the lowest finite number as its base: exp(−∞ − base) is 0, and so is the factor that
+        moves this nothing to the first real base. At the end the difference to the true value says what the plain
+        formula does of a row that never had one.
+        """
+        start, certain = initial(value, members)
+        if np.isfinite(start):
+            return lambda node: node
+        if np.isnan(start):
+            raise NotOnline("a base that is no number before the first step")
+        info = np.finfo(element(compute_type(value.element)).numpy)
+        low, high = float(info.min), float(info.max)
+
+        def keep(node: Node) -> Node:
+            if start < 0 or not certain:
+                node = self.maker.map("max", node, self.maker.constant(low, value))
+            if start > 0 or not certain:
+                node = self.maker.map("min", node, self.maker.constant(high, value))
+            return node
+
+        return keep
+
+    # --- differences ----------------------------------------------------------------------------------------------
+
+    def step(self, move: Move) -> Node:
+        """How much the value moves in one step of the loop."""
+        found = self.difference(move, lambda base: (base.running, base.previous))
+        assert found is not None
+        return found
+
+    def finish(self, move: Move) -> Node | None:
+        """How much is left to the true value when the loop is over; None if nothing ever is."""
+        return self.difference(move, lambda base: (base.true, base.final))
+
+    def difference(self, move: Move, ends: Callable[[Base], tuple[Node, Node]]) -> Node | None:
+        total: Node | None = None
+        for base, factor, sign in move:
+            to, start = ends(base)
+            if to is start:
+                continue
+            part = self.maker.map("sub", to, start) if sign > 0 else self.maker.map("sub", start, to)
+            if factor is not None:
+                part = self.maker.map("mul", part, factor)
+            total = part if total is None else self.maker.map("add", total, part)
+        return total
+
+
+def monoid_of(node: Node) -> str:
+    assert isinstance(node.op, ReduceOp)
+    return node.op.monoid.data
+
+
+def rebuilt(root: Node, leaf: Callable[[Node], Node | None], maker: Maker) -> Node:
+    """The same expression with other leaves."""
+    made: dict[Node, Node] = {}
+    stack = [(root, False)]
+    while stack:
+        node, entered = stack.pop()
+        if node in made:
+            continue
+        if entered:
+            inputs = [made[source] for source in node.inputs]
+            made[node] = node if inputs == node.inputs else maker.copy(node, inputs)
+            continue
+        replaced = leaf(node)
+        if replaced is not None or node.is_reduction:
+            made[node] = replaced or node
+            continue
+        stack.append((node, True))
+        stack += [(source, False) for source in node.inputs]
+    return made[root]
+
+
+def initial(root: Node, members: list[Node]) -> tuple[float, bool]:
+    """An expression before the first step, and whether that is certain: what is not known is taken as 1."""
+    values: dict[Node, float] = {}
+    certain = True
+    stack = [(root, False)]
+    while stack:
+        node, entered = stack.pop()
+        if node in values:
+            continue
+        if node in members:
+            row = element(node.element)
+            values[node] = float(monoid(monoid_of(node)).identity(row)) if node.kind == "reduce" else 0.0
+        elif node.kind == "constant":
+            known = number(node)
+            values[node] = 1.0 if known is None else known
+            certain = certain and known is not None
+        elif node.kind in ("map", "expand"):
+            if not entered:
+                stack.append((node, True))
+                stack += [(source, False) for source in node.inputs]
+            elif node.kind == "expand":
+                values[node] = values[node.inputs[0]]
+            else:
+                assert isinstance(node.op, MapOp)
+                operands = [np.float64(values[source]) for source in node.inputs]
+                params = get_numbers(node.op.properties, "params", fn_of(node))
+                values[node] = float(apply(lookup(fn_of(node)), [np.asarray(v) for v in operands], params))
+        else:
+            values[node], certain = 1.0, False
+    return values[root], certain
