@@ -124,7 +124,7 @@ class Footprint:
 
     def moved_apart(self, node: Node) -> bool:
         """Whether a contraction is accumulated by the vector engine."""
-        return node.kind == "contract" and node.carry is not None and self.apart
+        return node.kind == "contract" and bool(node.cascade) and self.apart
 
     def store(self, output: Output) -> str:
         """The memory that a result leaves from."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ..dialects.dtypes import is_float
 from .axes import Axis
@@ -19,6 +20,10 @@ from .online_nodes import Maker, is_cast
 from .online_rules import Rules
 from .online_state import States
 from .online_values import Core, Frontier, Move, NotOnline, Refused, Row, Settled, Shifted, Term, Value
+
+
+Differences: TypeAlias = Callable[[Move, bool], Node | None]
+"""How much a value moves (None: not at all); the flag as for `States.step`."""
 
 
 @dataclass(eq=False)
@@ -148,15 +153,22 @@ class _Derivation:
             made = self.maker.reduce(node, value.node)
             made.carry = self.maker.map("add", self.maker.state("previous", made), self.states.step(value.move))
             left = self.states.finish(value.move)
-            return made if left is None else self.maker.map("add", made, left), [made]
-        total: Node | None = None
-        for factor, core in value.parts:
+            result = made if left is None else self.maker.map("add", made, left)
+            self.states.inside[result] = made
+            return result, [made]
+        for _, core in value.parts:
             self.carry(core)
             accumulators += core.entries
-            part = self.first(core, factor)
-            total = part if total is None else self.maker.map("add", total, part)
-        assert total is not None
-        return total, accumulators
+        result = self.total([self.first(core, factor, self.states.finish) for factor, core in value.parts])
+        inside = [self.first(core, factor, lambda move, factor: None) for factor, core in value.parts]
+        self.states.inside[result] = self.total(inside)
+        return result, accumulators
+
+    def total(self, parts: list[Node]) -> Node:
+        result = parts[0]
+        for part in parts[1:]:
+            result = self.maker.map("add", result, part)
+        return result
 
     def carry(self, core: Core) -> None:
         """Gives each accumulator what it adds to in a step: its row of T times the values before the step."""
@@ -166,36 +178,35 @@ class _Derivation:
                 carried = self.row(row, before, self.states.step)
                 entry.carry = None if carried is before[core.entries.index(entry)] else carried
 
-    def first(self, core: Core, factor: Node | None) -> Node:
-        """The first entry at the true bases, times what was kept out of the loop."""
+    def first(self, core: Core, factor: Node | None, build: Differences) -> Node:
+        """The first entry at other bases, times what was kept out of the loop."""
         row = core.rows[0]
         if len(core.entries) == 1 and factor is not None and not core.is_fixed:
-            scale = self.row(row, [factor], self.states.finish)  # few elements, where the accumulator may have many
+            scale = self.row(row, [factor], build)  # few elements, where the accumulator may have many
             return self.maker.map("mul", core.entries[0], scale)
-        result = self.row(row, core.entries, self.states.finish)
+        result = self.row(row, core.entries, build)
         return result if factor is None else self.maker.map("mul", result, factor)
 
-    def row(self, row: Row, values: list[Node], build: Callable[[Move], Node | None]) -> Node:
+    def row(self, row: Row, values: list[Node], build: Differences) -> Node:
         """Σ over the row of T: term · value, differences as `build` makes them (None: zero)."""
-        total: Node | None = None
-        for j, terms in row.items():
-            for term in terms:
-                if any(build(move) is None for move in term.moves):
-                    continue  # a base that does not move
-                part = self.term(term, values[j], build)
-                total = part if total is None else self.maker.map("add", total, part)
-        assert total is not None
-        return total
+        return self.total(
+            [
+                self.term(term, values[j], build)
+                for j, terms in row.items()
+                for term in terms
+                if all(build(move, True) is not None for move in term.moves)
+            ]
+        )
 
-    def term(self, term: Term, value: Node, build: Callable[[Move], Node | None]) -> Node:
+    def term(self, term: Term, value: Node, build: Differences) -> Node:
         scale: Node | None = None
         for fn, move in term.powers:
-            moved = build(move)
+            moved = build(move, False)
             if moved is not None:
                 power = self.maker.map(fn, moved)
                 scale = power if scale is None else self.maker.map("mul", scale, power)
         for move in term.moves:
-            moved = build(move)
+            moved = build(move, True)
             assert moved is not None
             scale = moved if scale is None else self.maker.map("mul", scale, moved)
         if term.coefficient != 1:

@@ -27,27 +27,23 @@ class States:
     def __init__(self, maker: Maker, walk: frozenset[Axis]) -> None:
         self.maker, self.walk = maker, walk
         self.bases: dict[Node, Base] = {}
-        self.steps: dict[int, tuple[Move, Node]] = {}
-
-    def state(self, kind: str, reduction: Node) -> Node:
-        return self.maker.state(kind, reduction)
+        self.inside: dict[Node, Node] = {}
+        """What stands for the result of a reduction inside the loop, where its bases count as the true ones."""
 
     def base(self, value: Node, members: list[Node]) -> Base:
         """The base of a finished value that needs `members`. Raises NotOnline."""
         if value not in self.bases:
-            keep = self.keeper(value, members)
-            running, previous = (keep(self.at(value, kind, members)) for kind in ("running", "previous"))
-            self.bases[value] = Base(running, previous, keep(value), value)
+            inside = rebuilt(value, self.inside.get, self.maker)
+            keep = self.keeper(inside, members)
+            running, previous = (keep(self.at(inside, kind, members)) for kind in ("running", "previous"))
+            final = keep(inside)
+            self.bases[value] = Base(running, previous, final, value, kept=final is not inside)
         return self.bases[value]
 
     def at(self, value: Node, kind: str, members: list[Node]) -> Node:
-        """The value of an expression over members while the loop runs."""
+        """The value of an expression over members before or after a step."""
         known = list(members)
-
-        def leaf(node: Node) -> Node | None:
-            return self.estimate(node, kind, members) if node in known else None
-
-        return rebuilt(value, leaf, self.maker)
+        return rebuilt(value, lambda node: self.estimate(node, kind, members) if node in known else None, self.maker)
 
     def estimate(self, member: Node, kind: str, members: list[Node]) -> Node:
         now = self.maker.state(kind, member)
@@ -81,27 +77,27 @@ class States:
             return lambda node: node
         if np.isnan(start):
             raise NotOnline("a base that is no number before the first step")
-        info = np.finfo(element(compute_type(value.element)).numpy)
-        low, high = float(info.min), float(info.max)
+        return lambda node: self.finite(node, low=start < 0 or not certain, high=start > 0 or not certain)
 
-        def keep(node: Node) -> Node:
-            if start < 0 or not certain:
-                node = self.maker.map("max", node, self.maker.constant(low, value))
-            if start > 0 or not certain:
-                node = self.maker.map("min", node, self.maker.constant(high, value))
-            return node
-
-        return keep
+    def finite(self, node: Node, low: bool = True, high: bool = True) -> Node:
+        """A value with infinities replaced by the greatest numbers."""
+        info = np.finfo(element(compute_type(node.element)).numpy)
+        if low:
+            node = self.maker.map("max", node, self.maker.constant(float(info.min), node))
+        if high:
+            node = self.maker.map("min", node, self.maker.constant(float(info.max), node))
+        return node
 
     # --- differences ----------------------------------------------------------------------------------------------
 
-    def step(self, move: Move) -> Node:
-        """How much the value moves in one step of the loop."""
+    def step(self, move: Move, factor: bool = False) -> Node:
+        """How much the value moves in one step of the loop; as a `factor` it is finite, so that it moves the nothing
+        before the first step to nothing."""
         found = self.difference(move, lambda base: (base.running, base.previous))
         assert found is not None
-        return found
+        return self.finite(found) if factor and any(base.kept for base, _, _ in move) else found
 
-    def finish(self, move: Move) -> Node | None:
+    def finish(self, move: Move, factor: bool = False) -> Node | None:
         """How much is left to the true value when the loop is over; None if nothing ever is."""
         return self.difference(move, lambda base: (base.true, base.final))
 

@@ -29,13 +29,14 @@ class Base:
     """What stands for a finished value inside the loop: expressions over running and previous values, and at the end.
 
     `true` is the value itself; `final` what the running one has become at the end of the loop: the same, but kept from
-    the infinities that a row begins with.
+    the infinities that a row begins with (`kept`).
     """
 
     running: Node
     previous: Node
     final: Node
     true: Node
+    kept: bool
 
 
 Move: TypeAlias = tuple[tuple[Base, Node | None, float], ...]

@@ -32,8 +32,8 @@ class Tile:
 class EmitterBase:
     """Appends ops to the current block. Tiles and casts are known per open loop, innermost last.
 
-    `apart`: the matrix engine cannot reach the memory where what it adds to is moved (`Node.carry`): its product is
-    added there by the vector engine.
+    `apart`: the matrix engine cannot reach the memory where the sums of a cascade are moved (`Node.carry`): its
+    products are added there by the vector engine.
     """
 
     def __init__(self, nest: Nest, apart: bool) -> None:

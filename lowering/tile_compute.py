@@ -111,7 +111,7 @@ class ComputeEmitter(EmitterBase):
             assert isinstance(node.op, ReduceOp)
             identity = monoid(node.op.monoid.data).identity(element(kind))
             properties["value"] = scalar_attribute(identity, kind)
-        elif node.carry is not None:  # what is moved has to be a number from the beginning
+        elif node.cascade:  # what is looked at and moved has to be a number from the beginning
             properties["value"] = scalar_attribute(0.0, kind)
         made = tile.FillOp if "value" in properties else tile.EmptyOp
         op = made.create(

@@ -137,7 +137,7 @@ class ContractEmitter(ComputeEmitter):
         if acc is not None:
             operands.append(acc.value)
             properties["accumulate"] = UnitAttr()
-            if node.carry is None or self.apart:  # begins from nothing in the first step
+            if not node.cascade or self.apart:  # begins from nothing in the first step
                 init = [AffineDimExpr(p) for p in range(len(counted))]
                 properties["init"] = AffineMapAttr(affine_map(len(counted), init))
                 operands += counted

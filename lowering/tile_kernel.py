@@ -115,7 +115,7 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         if node.carry is not None:
             moved = self.lookup(node.carry)
             acc = Tile(self.framed(moved, acc.frame), acc.frame)
-        if node.kind == "contract" and (node.carry is None or not self.apart):
+        if node.kind == "contract" and not (node.cascade and self.apart):
             self.accumulators[node] = self.contract(node, acc, item.loops)
         else:
             part = self.contract(node, None, ()) if node.kind == "contract" else self.reduced(node)
