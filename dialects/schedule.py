@@ -29,7 +29,9 @@ class Schedule:
     axes, extents  the group's axes in canonical order, as a check that the schedule belongs to the group
     tiles          elements of each axis that a tile holds; an axis with a smaller tile than extent is looped over
     order          looped axes, outermost first
-    strategy       resident: no reduced axis is looped over; online: each is walked once; multipass: more than once
+    strategy       resident: no reduced axis is looped over; online: one walk over such an axis computes the reductions
+                   over it, if need be in their derived form; multipass: reductions that wait for one another walk it
+                   one after another
     inner          elements of each axis in one operand of the matrix engine, where that has memories of its own
     hold           per load, the looped axes fixed when it is issued (others are loaded whole and sliced)
     slots          per load, copies of its buffer (multi-buffering); `move_slots` the same for moves on chip, and

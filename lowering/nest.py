@@ -85,7 +85,7 @@ class Nest:
     items: list[Item]
     tiles: dict[Axis, int]
     passes: int
-    """The most loops over one reduced axis that one place needs after one another."""
+    """The most loops over one axis that the reductions of one place need, one after another."""
 
     def looped(self, axis: Axis) -> bool:
         return self.tiles[axis] < axis.extent
@@ -156,11 +156,21 @@ class _Builder:
         for node in group.nodes:
             if node.source is not None:
                 self.states[node.kind][node.source] = node
+        self.kept: dict[Node, frozenset[Axis]] = {}
+        self.keep_together()
 
     def needs(self, node: Node) -> frozenset[Axis]:
-        """A node is computed where all of these are fixed; the reductions of a cascade in the same place."""
-        together = [member.present for member in node.cascade] or [node.present]
-        return frozenset[Axis]().union(*together) & self.looped
+        """A node is computed where all of these are fixed."""
+        return (node.present | self.kept.get(node, frozenset())) & self.looped
+
+    def keep_together(self) -> None:
+        """The reductions of a cascade are computed in one place: where the axes of all of them are fixed. So is what
+        needs one of them, though it may not vary along all these axes."""
+        for node in self.group.nodes:
+            together = [member.present for member in node.cascade]
+            together += [self.kept[source] for source in node.inputs if source in self.kept]
+            if together:
+                self.kept[node] = frozenset[Axis]().union(*together) - node.reduced
 
     def walks(self, node: Node) -> frozenset[Axis]:
         """Looped axes that a reduction sums over."""
@@ -195,7 +205,7 @@ class _Builder:
                 loop.body = self.scope((*path, axis), mine)
                 self.available[-1].update(carried)
         self.count_passes(items)
-        here = [goal for goal in pending if goal not in loops]
+        here = self.by_steps([goal for goal in pending if goal not in loops])
         self.enter_state("previous", here)
         for goal in here:
             for node in self.roots(goal):
@@ -213,8 +223,34 @@ class _Builder:
         return items
 
     def count_passes(self, items: Sequence[Item]) -> None:
-        walked = [item.axis for item in items if isinstance(item, Loop) and item.axis in self.group.reduced]
+        walked = [item.axis for item in items if isinstance(item, Loop) and item.carried]
         self.passes = max([self.passes, *(walked.count(axis) for axis in walked)])
+
+    def by_steps(self, goals: list[Goal]) -> list[Goal]:
+        """Goals of one step in an order in which each finds the running values that it looks at."""
+        watched = {goal: self.watched(goal) for goal in goals}
+        ordered: list[Goal] = []
+        while goals:
+            waiting = set(goals)
+            free = [goal for goal in goals if not watched[goal] & waiting]
+            assert free, "running values that wait for one another"
+            ordered += free
+            goals = [goal for goal in goals if watched[goal] & waiting]
+        return ordered
+
+    def watched(self, goal: Goal) -> set[Goal]:
+        """The reductions whose running values lie under a goal."""
+        found: set[Goal] = set()
+        pending, seen = self.roots(goal), set[Node]()
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node.kind == "running" and node.source is not None:
+                found.add(node.source)
+            pending += node.inputs
+        return found
 
     def ready(self, node: Node) -> bool:
         """Whether a value can be computed; those of a reduction before and after a step come with the step."""
@@ -228,7 +264,7 @@ class _Builder:
     def roots(self, goal: Goal) -> list[Node]:
         if isinstance(goal, Output):
             return [goal.node]
-        return goal.inputs if goal.carry is None else [*goal.inputs, goal.carry]
+        return [*goal.inputs] if goal.carry is None else [*goal.inputs, goal.carry]
 
     def missing(self, goal: Goal, fixed: frozenset[Axis]) -> frozenset[Axis]:
         """Loops still to open before a goal can be reached."""

@@ -121,14 +121,14 @@ def stream(group: Group) -> frozenset:
     return frozenset(axis for axes in shared for axis in axes) - group.taps
 
 
-def error(found: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic]) -> float:
-    """max|found − wanted| / max|wanted|, where both are numbers in the same places."""
+def error(found: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic], least: float = 1e-30) -> float:
+    """max|found − wanted| / max(|wanted|, least), where both are numbers in the same places."""
     assert (np.isfinite(found) == np.isfinite(wanted)).all()
     finite = np.isfinite(wanted)
     if not finite.any():
         return 0.0
     gap = np.abs(found[finite].astype(np.float64) - wanted[finite])
-    return float(gap.max() / max(np.abs(wanted[finite]).max(), 1e-30))
+    return float(gap.max() / max(np.abs(wanted[finite]).max(), least))
 
 
 def structure_names() -> list[str]:
