@@ -82,7 +82,9 @@ class OneKernel:
         group = self.group()
         names = group.names
         walked = stream(group)
-        tiles = {a: min(step if a in walked else a.extent if a in group.reduced else rows, a.extent) for a in group.axes}
+        tiles = {
+            a: min(step if a in walked else a.extent if a in group.reduced else rows, a.extent) for a in group.axes
+        }
         tiles = {a: 1 if a in group.taps else tile for a, tile in tiles.items()}
         looped = [a for a in group.axes if tiles[a] < a.extent]
         order = sorted(looped, key=lambda axis: axis in group.reduced)
