@@ -21,7 +21,6 @@ from .online_rules import Rules
 from .online_state import States
 from .online_values import Core, Frontier, Move, NotOnline, Refused, Row, Settled, Shifted, Term, Value
 
-
 Differences: TypeAlias = Callable[[Move, bool], Node | None]
 """How much a value moves (None: not at all); the flag as for `States.step`."""
 

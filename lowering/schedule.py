@@ -20,6 +20,7 @@ from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
 from .handwritten import KERNEL
 from .measure import measure
+from .online_text import explain
 from .options import objective_of
 from .search import Choice
 
@@ -30,6 +31,8 @@ class SchedulePass(ModulePass):
 
     A schedule that is there already is kept (it is checked by `tile`). Otherwise the search's candidates are lowered
     to the end, best estimate first, and the one with the fewest cycles (or bytes) on the simulated machine is taken.
+    A group whose reductions take one walk in their online form says by which rules (`tilewright.online`), others why
+    they take more (`tilewright.walks`).
 
     `simplest`: the fewest buffers and loops instead, a first version of a kernel to go on from by hand.
     `effort`: estimates per start of the search. `measured`: how many schedules that fit are compared. `tries`: how many
@@ -59,6 +62,7 @@ class SchedulePass(ModulePass):
                 if key not in chosen:
                     chosen[key] = self.choose(ctx, fused, costs, target)
                 fused.schedule = chosen[key].to_attr()
+                explain(fused)
 
     def choose(self, ctx: Context, fused: FusedOp, costs: Costs, target: Target) -> Schedule:
         try:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tilewright
 from hypothesis import HealthCheck, given, settings
 from online_cases import OneKernel, error, stream, structure, structure_names
 from random_cascades import cascades
@@ -16,6 +15,8 @@ from tilewright.dialects.target import set_target
 from tilewright.lowering.nest import Item, Loop, place_nest
 from tilewright.lowering.online_state import States
 from tilewright.runtime.tile_eval import evaluate_tile
+
+import tilewright
 
 TILES = ((16, 8), (7, 5))
 """Positions of a streamed axis and of a row axis in a tile: with and without a ragged end."""

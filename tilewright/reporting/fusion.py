@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
+from tilewright.lowering.online_text import ONLINE, WALKS
 from tilewright.runtime.report import Json
 
 from ..program import Program
@@ -33,7 +34,7 @@ def fusion_section(subject: Subject) -> Section | None:
         done = [f"{count} {op}" if count > 1 else op for op, count in counts.items()]
         inputs, outputs = [_name(v) for v in fused.args], [_name(v) for v in fused.res]
         made.add_row(name, ", ".join(done), " ".join(inputs), " ".join(outputs))
-        reasons = list(_refusals(fused))
+        reasons = list(_strings(fused, "tilewright.refusals"))
         refusals[name] = [*reasons]
         rows.append({"kernel": name, "does": [*done], "reads": [*inputs], "gives": [*outputs], "refusals": [*reasons]})
     parts: list[Part] = [f"{_plural(len(groups), 'kernel')} of {_plural(len(sources), 'operation')}.", made]
@@ -45,6 +46,18 @@ def fusion_section(subject: Subject) -> Section | None:
         parts += [Heading("Why not more"), why]
     elif len(groups) > 1:
         parts.append("No kernel reads what another one gives.")
+    for title, attribute, key in (
+        ("One walk for reductions that wait for one another (x′ is x after a step)", ONLINE, "online"),
+        ("Reductions with a walk of their own", WALKS, "walks"),
+    ):
+        listed = table("kernel", "rules" if attribute == ONLINE else "because")
+        for row, (name, fused) in zip(rows, groups.items(), strict=True):
+            lines = list(_strings(fused, attribute))
+            assert isinstance(row, dict)
+            row[key] = [*lines]
+            if lines:
+                listed.add_row(name, "\n".join(lines))
+        parts += [Heading(title), listed] if listed.row_count else []
     return Section("fusion", "What was fused", parts, rows)
 
 
@@ -73,8 +86,8 @@ def _source_ops(module: ModuleOp) -> dict[Place, str]:
     return found
 
 
-def _refusals(fused: Operation) -> Iterator[str]:
-    attr = fused.attributes.get("tilewright.refusals")
+def _strings(fused: Operation, name: str) -> Iterator[str]:
+    attr = fused.attributes.get(name)
     if isinstance(attr, ArrayAttr):
         yield from (reason.data for reason in cast(ArrayAttr[Attribute], attr) if isinstance(reason, StringAttr))
 
