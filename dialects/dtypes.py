@@ -65,6 +65,7 @@ _ROWS: tuple[ElementType, ...] = (
 )
 BY_NAME: dict[str, ElementType] = {row.name: row for row in _ROWS}
 _BY_ATTRIBUTE: dict[Attribute, ElementType] = {row.attribute: row for row in _ROWS}
+_BY_CLASS: dict[type[Attribute], ElementType] = {type(r.attribute): r for r in _ROWS if r.kind == "float"}
 _BY_NUMPY: dict[np.dtype[Any], ElementType] = {row.numpy: row for row in _ROWS}
 
 NAMES: tuple[str, ...] = tuple(BY_NAME)
@@ -72,6 +73,9 @@ NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 def element(attribute: Attribute) -> ElementType:
     """The row of an element type attribute, or of a shaped type's elements. Raises UserError for other types."""
+    row = _BY_CLASS.get(type(attribute))
+    if row is not None:  # most are; to hash an attribute takes a while
+        return row
     inner: Attribute = attribute
     if isinstance(attribute, TensorType):
         inner = cast(TensorType[Attribute], attribute).element_type

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from xdsl.ir import Attribute
@@ -146,23 +147,23 @@ class _Estimator:
             self.contract(node)
             if accumulate and self.footprint.moved_apart(node):
                 size = self.elements(node.present)
-                self.result.busy[self.vector] += cost.vector_cycles(self.target, "add", size, 4) * self.trips()
+                self.result.busy[self.vector] += _vector_cycles(self.target, "add", size, 4) * self.trips()
         elif node.kind == "reduce":
             assert isinstance(node.op, ReduceOp)
             source = node.inputs[0]
             kind = accumulator_type(source.element)
             last = next((a for a in reversed(self.nest.group.axes) if a in source.present), None)
-            cycles = cost.reduce_cycles(
+            cycles = _reduce_cycles(
                 self.target,
                 node.op.monoid.data,
                 self.elements(source.present),
                 byte_width(kind),
                 type_name(kind),
-                across_lanes=last in node.reduced,
+                last in node.reduced,
             )
             combine = monoid(node.op.monoid.data).combine.name
             if accumulate:
-                cycles += cost.vector_cycles(self.target, combine, self.elements(node.present), byte_width(kind))
+                cycles += _vector_cycles(self.target, combine, self.elements(node.present), byte_width(kind))
             self.result.busy[self.vector] += cycles * self.trips()
         else:
             self.map(node)
@@ -171,7 +172,7 @@ class _Estimator:
         fn = node.op.fn.data if isinstance(node.op, MapOp) else "fill" if node.kind == "iota" else "identity"
         kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
         width = max(byte_width(kind) for kind in kinds)
-        cycles = cost.vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
+        cycles = _vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
         self.result.busy[self.vector] += cycles * self.trips()
 
     def contract(self, node: Node) -> None:
@@ -204,6 +205,10 @@ class _Estimator:
         move = self.target.move(self.roles.result or "", self.roles.vector)
         if move is not None and (apart or self.footprint.to_vector(node)):
             self.result.busy[move.engine] += int(out / self.target.move_rate(move)) * outer
+
+
+_vector_cycles = lru_cache(maxsize=1 << 15)(cost.vector_cycles)
+_reduce_cycles = lru_cache(maxsize=1 << 15)(cost.reduce_cycles)
 
 
 def widened(kind: Attribute) -> Attribute:

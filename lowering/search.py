@@ -70,6 +70,7 @@ class Search:
             raise UserError(f"target '{target.name}' has no way to multiply matrices")
         self.check_hand_over()
         self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
+        self.blocks = [granularity(group, axis, target) for axis in group.axes]
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
         self.rejection: UserError | None = None
@@ -96,6 +97,7 @@ class Search:
             raise self.rejection  # not a matter of sizes: the machine lacks an operator or a type
         if not fitting:
             self.sizes = [tile_sizes(self.group, axis, self.target, fine=True) for axis in self.group.axes]
+            self.blocks = [1] * len(self.sizes)
             fitting = self.fitting()
         unique = {choice.schedule: choice for choice in fitting}
         return sorted(unique.values(), key=self.key)
@@ -137,13 +139,13 @@ class Search:
 
     @property
     def groups(self) -> int:
-        return len(self.sizes) + 5
+        return len(self.sizes) + 6
 
     def neighbours(self, state: State, group: int) -> Iterator[State]:
         """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots,
-        two tiles at once, the online form."""
+        two tiles at once (by steps, then by one tile), the online form."""
         if group < len(self.sizes):
-            for size in self.sizes[group]:
+            for size in dict.fromkeys((*self.sizes[group], *self.near(state, group))):
                 if size != state.tiles[group]:
                     yield replace(state, tiles=_put(state.tiles, group, size))
             return
@@ -162,17 +164,38 @@ class Search:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
         elif group == len(self.sizes) + 3:
             yield from self.trades(state)
+        elif group == len(self.sizes) + 4:
+            yield from self.fine_trades(state)
         elif self.cascades:
             yield replace(state, online=not state.online)
 
     def trades(self, state: State) -> Iterator[State]:
         """One axis a size up and another down: what a full memory allows."""
-        places = [sizes.index(tile) for sizes, tile in zip(self.sizes, state.tiles, strict=True)]
-        for up, down in permutations(range(len(places)), 2):
-            for less in (1, 2):
-                if places[up] + 1 < len(self.sizes[up]) and places[down] >= less:
-                    tiles = _put(state.tiles, up, self.sizes[up][places[up] + 1])
-                    yield replace(state, tiles=_put(tiles, down, self.sizes[down][places[down] - less]))
+        for up, down in permutations(range(len(self.sizes)), 2):
+            larger = [size for size in self.sizes[up] if size > state.tiles[up]]
+            smaller = [size for size in self.sizes[down] if size < state.tiles[down]]
+            for size in smaller[-2:]:
+                if larger:
+                    yield replace(state, tiles=_put(_put(state.tiles, up, larger[0]), down, size))
+
+    def near(self, state: State, axis: int) -> list[int]:
+        """Sizes with one tile fewer and one more."""
+        extent, fixed = self.group.axes[axis].extent, len(self.sizes[axis]) == 1
+        parts = -(-extent // state.tiles[axis])
+        found = [_round_up(-(-extent // count), self.blocks[axis]) for count in (parts - 1, parts + 1) if count > 0]
+        return [] if fixed else [size for size in found if size <= extent]
+
+    def fine_trades(self, state: State) -> Iterator[State]:
+        """One axis a tile fewer, another a size down or every buffer once."""
+        for axis in range(len(self.sizes)):
+            for size in self.near(state, axis):
+                if size > state.tiles[axis] and state.slots != "one":
+                    yield replace(state, tiles=_put(state.tiles, axis, size), slots="one")
+        for up, down in permutations(range(len(self.sizes)), 2):
+            smaller = [size for size in self.sizes[down] if size < state.tiles[down]]
+            for larger in (size for size in self.near(state, up) if size > state.tiles[up]):
+                for size in smaller[-2:]:
+                    yield replace(state, tiles=_put(_put(state.tiles, up, larger), down, size))
 
     def evaluate(self, state: State) -> Choice | None:
         if state not in self.seen:
