@@ -119,7 +119,8 @@ class Search:
         batch = frozenset(a for a in batch if all(a in load.present for load in self.group.loads))
         single = tuple(s[0] if a in batch else s[-1] for s, a in zip(self.sizes, self.group.axes, strict=True))
         rows = tuple(s[-1] if r else s[0] for s, r in zip(self.sizes, self.reduced, strict=True))
-        shared = frozenset(a for n in self.group.reductions for a in n.reduced if any(s.kind != "load" for s in n.inputs))
+        chained = [n for n in self.group.reductions if any(source.kind != "load" for source in n.inputs)]
+        shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
         for tiles in dict.fromkeys((walked, whole, single, rows, small)):
             yield State(tiles, order, none, "stream", online=self.cascades)
