@@ -14,6 +14,7 @@ from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import set_target
 from tilewright.lowering.nest import Item, Loop, place_nest
 from tilewright.lowering.online_state import States
+from tilewright.lowering.online_text import rules
 from tilewright.runtime.tile_eval import evaluate_tile
 
 import tilewright
@@ -249,3 +250,35 @@ def test_the_examples_are_all_there() -> None:
     for path in (Path(__file__).parent.parent / "examples" / "structures").iterdir():
         assert path.suffix == ".mlir"
         assert stream(structure(path.stem).group()) or "conv" in path.stem
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_rules_read_as_mathematics() -> None:
+    assert rules(structure("attention_scaled").derived(), ["q", "k", "v"]) == [
+        "r1′ = max(r1, max_d((Σ_e q·k)·0.125))",
+        "r2′ = r2·exp(r1 − r1′) + Σ_d exp((Σ_e q·k)·0.125 − r1′)·v",
+        "r3′ = r3·exp(r1 − r1′) + Σ_d exp((Σ_e q·k)·0.125 − r1′)",
+    ]
+
+
+LONG_ROWS = """func.func @main(%x: tensor<2x6000xf32>) -> tensor<2x1xf32> {{
+  %m = graph.reduce_max %x {{axes = [-1], keepdims}}
+  %d = graph.sub %x, %m
+  %e = graph.{fn} %d
+  %y = graph.reduce_sum %e {{axes = [-1], keepdims}}
+  func.return %y : tensor<2x1xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("fn", "said"),
+    [("exp", "r2′ = r2·exp(r1 − r1′) + Σ_b exp(x − r1′)"), ("relu", "'relu' mixes a streamed value with a reduction")],
+)
+def test_a_scheduled_group_says_its_rules_or_why_it_has_none(fn: str, said: str) -> None:
+    target = "unified{memory.scratchpad.bytes=8KiB}"
+    module = tilewright.load(LONG_ROWS.format(fn=fn))
+    program = tilewright.compile(module, target=target, objective="traffic", to="schedule")
+    assert program.ir().count(said) == 1
+    assert tilewright.compile(tilewright.load(program.ir()), to="schedule").ir() == program.ir()
