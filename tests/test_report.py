@@ -131,13 +131,19 @@ def test_a_memory_that_limits_is_named() -> None:
     assert "is the whole axis" in text and "its inputs and outputs" in text
 
 
+def basic(program: tilewright.Program) -> list[str]:
+    """The sections that do not depend on what others add."""
+    keys = [section.key for section in tilewright.report(program).sections]
+    return [key for key in keys if key in ("traffic", "fusion", "kernels", "levels", "passes")]
+
+
 def test_programs_that_stop_early_or_start_late() -> None:
     graph = tilewright.compile(FOLDER / "gated_unit.mlir", to="schedule")
-    assert [s.key for s in tilewright.report(graph).sections] == ["fusion", "kernels", "levels", "passes"]
+    assert basic(graph) == ["fusion", "kernels", "levels", "passes"]
     hardware = tilewright.compile(print_module(compiled("gated_unit").module))
-    assert [s.key for s in tilewright.report(hardware).sections] == ["traffic", "levels"]
+    assert basic(hardware) == ["traffic", "levels"]
     plain = tilewright.compile(FOLDER / "mlp.mlir", pipeline="canonicalize")
-    assert [s.key for s in tilewright.report(plain).sections] == ["levels", "passes"]
+    assert basic(plain) == ["levels", "passes"]
 
 
 # --- lines and changes ----------------------------------------------------------------------------------------------
@@ -219,7 +225,7 @@ def test_the_command() -> None:
     done = shell("report", file, "--html", "r.html", "--json", "r.json", "-p", "canonicalize,decompose")
     assert done.code == 0 and done.out == ""
     assert Path("r.html").read_text().startswith("<!doctype html>")
-    assert list(json.loads(Path("r.json").read_text())) == ["levels", "passes"]
+    assert {"levels", "passes"} <= json.loads(Path("r.json").read_text()).keys()
     done = shell("report", file, "--section", "fusoin", "-p", "canonicalize")
     assert done.code == 1 and "no section 'fusoin'; did you mean 'fusion'?" in done.err
     assert shell("report", file, "--html", "no/where.html").code == 1

@@ -62,7 +62,7 @@ def page(browser: Any, report: Path) -> Iterator[Any]:
 
 
 def test_a_click_marks_one_operation_on_every_level(page: Any) -> None:
-    assert page.locator("section").count() == 5 and page.locator("h1").inner_text() == "mlp.mlir on unified"
+    assert page.locator("section").count() >= 5 and page.locator("h1").inner_text() == "mlp.mlir on unified"
     source = page.locator("[data-level=source] .line", has_text="graph.gelu")
     source.click()
     for level, what in (("graph", "erf"), ("tile", "erf"), ("hardware", "erf")):
