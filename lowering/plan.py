@@ -24,10 +24,13 @@ from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import place_greedily
 from .plan_interval import Interval, Placement, live_bytes, pins_clash
 from .plan_search import place as place_by_search
+from .plan_slots import drop_slot
 from .plan_validate import validate_plan
 
 MEMORY = "tilewright.memory"
 """Attribute of a planned kernel: per memory, [highest byte used, most bytes alive at once]."""
+DROPPED = "tilewright.dropped_slots"
+"""Attribute of a planned kernel: per memory, how many slots its buffers lost because they did not fit."""
 WORKSPACE = "tilewright.workspace"
 """Attribute of a planned function: bytes of its off-chip arena of intermediates."""
 ARGUMENTS = "tilewright.arguments"
@@ -42,7 +45,8 @@ class PlanPass(ModulePass):
 
     1. In each kernel every memory is planned by itself: lifetimes in list order, all of a loop for what comes from
        outside it; a narrower elementwise result may take over the bytes of the operand that dies with it; buffers of
-       several slots keep them through their loop if there is room.
+       several slots keep them through their loop if there is room. What does not fit loses slots (`DROPPED`), one at a
+       time, first where fewest bytes are transferred ahead of their use.
     2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
        intermediates, planned in the same way. The offset of an intermediate is an address, not relative to the arena.
 
@@ -68,13 +72,28 @@ class PlanPass(ModulePass):
         lives = lifetimes(block, target)
         pairs = takeovers(block, lives)
         report: dict[str, Attribute] = {}
+        dropped: dict[str, Attribute] = {}
         for memory in sorted({life.memory for life in lives}):
-            held = [life for life in lives if life.memory == memory]
-            taken = [pair for pair in pairs if pair[0].memory == memory]
-            found = self.place(held, taken, target.memories[memory], memory, kernel)
+            count = 0
+            while True:
+                held = [life for life in lives if life.memory == memory]
+                taken = [pair for pair in pairs if pair[0].memory == memory]
+                try:
+                    found = self.place(held, taken, target.memories[memory], memory, kernel)
+                    break
+                except UserError:
+                    if self.keep or not drop_slot(held):
+                        raise
+                count += 1
+                lives = lifetimes(block, target)
+                pairs = takeovers(block, lives)
             report[memory] = _numbers([found.peak, found.lower_bound])
+            if count:
+                dropped[memory] = IntegerAttr(count, i64)
         validate_plan(block, target)
         kernel.attributes[MEMORY] = DictionaryAttr(report)
+        if dropped:
+            kernel.attributes[DROPPED] = DictionaryAttr(dropped)
 
     def function(self, function: FuncOp, target: Target) -> None:
         block = function.body.block
@@ -197,7 +216,8 @@ def _too_big(
     alive.sort(key=lambda pair: -pair[0])
     notes = [(f"{describe(life)} takes {size} bytes", life.alloc.location) for size, life in alive]
     if live > room:
-        message = f"memory '{memory}' has {room} bytes, {live} are needed at once by {len(alive)} buffers"
+        many = "buffer" if len(alive) == 1 else "buffers"
+        message = f"memory '{memory}' has {room} bytes, {live} are needed at once by {len(alive)} {many}"
     else:
         message = (
             f"memory '{memory}' has {room} bytes; {live} are needed at once, and the best plan found takes {found.peak}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 import numpy as np
@@ -10,9 +9,12 @@ import pytest
 from tile_kernels import RAGGED_MAP, SOFTMAX_ROWS, load, matmul
 from tilewright.dialects import tile
 from tilewright.dialects.errors import UserError
+from tilewright.dialects.target import target_of
 from tilewright.lowering.bufferize import BufferizePass
+from tilewright.lowering.liveness import lifetimes
 from tilewright.lowering.place import PlacePass
-from tilewright.lowering.plan import ARGUMENTS, MEMORY, WORKSPACE, PlanPass
+from tilewright.lowering.plan import ARGUMENTS, DROPPED, MEMORY, WORKSPACE, PlanPass
+from tilewright.lowering.plan_slots import drop_slot, iterations
 from tilewright.runtime.tile_eval import evaluate_tile
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, i64
@@ -101,10 +103,41 @@ def test_intermediates_share_an_arena() -> None:
 
 
 def test_too_big_names_the_buffers_alive_at_the_peak() -> None:
-    with pytest.raises(UserError, match=r"memory 'ub' has 192 bytes, 256 are needed at once by 2 buffers: ") as caught:
-        plan(RAGGED_MAP, "davinci{memory.ub.bytes=192}")
-    assert re.search(r"4x4xf32 in 2 slots 128", caught.value.message)
-    assert len(caught.value.notes) == 2
+    with pytest.raises(UserError, match=r"memory 'ub' has 32 bytes, 64 are needed at once by 1 buffer: ") as caught:
+        plan(RAGGED_MAP, "davinci{memory.ub.bytes=32}")
+    assert "4x4xf32 64" in caught.value.message and len(caught.value.notes) == 1
+    with pytest.raises(UserError, match=r"memory 'ub' has 64 bytes, (\d+) are needed at once by 2 buffers: ") as caught:
+        plan(SOFTMAX_ROWS, "davinci{memory.ub.bytes=64}")
+    sizes = [int(note[0].split(" takes ")[1].split()[0]) for note in caught.value.notes]
+    assert len(sizes) == 2 and f"{sum(sizes)} are needed at once" in caught.value.message
+
+
+@pytest.mark.parametrize(("room", "slots", "lost"), [(256, [2, 2], 0), (192, [1, 2], 1), (128, [1, 1], 2)])
+def test_slots_are_dropped_where_nothing_fits_otherwise(room: int, slots: list[int], lost: int) -> None:
+    module = plan(RAGGED_MAP, f"davinci{{memory.ub.bytes={room}}}")
+    found = [1 if op.slots is None else op.slots.value.data for op in allocs(module)]
+    assert sorted(found) == slots
+    kernel = next(op for op in module.ops if isinstance(op, tile.KernelOp))
+    assert (DROPPED in kernel.attributes) == (lost > 0)
+    if lost:
+        assert str(lost) in str(kernel.attributes[DROPPED])
+    inputs = [np.random.default_rng(0).standard_normal((10, 7))]
+    (one,), (other,) = evaluate_tile(module, inputs), evaluate_tile(load(RAGGED_MAP, "davinci"), inputs)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_slot_is_dropped_where_the_fewest_bytes_run_ahead() -> None:
+    module = load(matmul(20, 24, 9, (16, 10, 8), "relu"), "davinci")
+    for step in (PlacePass(), BufferizePass()):
+        step.apply(Context(), module)
+    for op in allocs(module):
+        op.slots = IntegerAttr(2, i64)
+    kernel = next(op for op in module.ops if isinstance(op, tile.KernelOp))
+    lives = [life for life in lifetimes(kernel.body.block, target_of(module)) if life.memory == "l1"]
+    gains = {life.alloc: life.size // 2 * iterations(life.alloc) for life in lives}
+    assert len(set(gains.values())) > 1
+    assert drop_slot(lives)
+    assert [life.alloc for life in lives if life.alloc.slots is None] == [min(gains, key=lambda op: gains[op])]
 
 
 def edited(change: int) -> ModuleOp:
