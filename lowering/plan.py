@@ -23,6 +23,7 @@ from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import place_greedily
 from .plan_interval import Interval, Placement, live_bytes, pins_clash
+from .plan_order import best_order, launches_of, reorder
 from .plan_search import place as place_by_search
 from .plan_slots import drop_slot
 from .plan_validate import validate_plan
@@ -49,6 +50,7 @@ class PlanPass(ModulePass):
        time, first where fewest bytes are transferred ahead of their use.
     2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
        intermediates, planned in the same way. The offset of an intermediate is an address, not relative to the arena.
+       Kernels are launched in another order where that lowers the arena's peak.
 
     Greedy orders come first; where they need more than is ever alive at once, `nodes` partial plans are searched.
 
@@ -114,6 +116,8 @@ class PlanPass(ModulePass):
         if base > memory.bytes:
             message = f"inputs, outputs and constants take {base} bytes and do not fit into '{target.offchip}' of"
             raise UserError(f"{message} {memory.bytes}", function.location)
+        if not self.keep:
+            self.order(function, target, memory.bytes - base)
         lives = lifetimes(block, target)
         found = self.place(lives, [], memory, target.offchip, function, base)
         validate_plan(block, target)
@@ -121,6 +125,25 @@ class PlanPass(ModulePass):
         function.attributes[WORKSPACE] = IntegerAttr(found.peak, i64)
         whole = {target.offchip: _numbers([base + found.peak, base + found.lower_bound])}
         function.attributes[MEMORY] = DictionaryAttr(whole)
+
+    def order(self, function: FuncOp, target: Target, room: int) -> None:
+        """Reorders launches where dependences leave freedom and the arena's peak becomes lower."""
+        module = function.parent_op()
+        assert isinstance(module, ModuleOp)
+        kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tile.KernelOp)}
+
+        def peak() -> int:
+            lives = lifetimes(function.body.block, target)
+            return self.placed([self.interval([life], True, 0) for life in lives], room).peak
+
+        sizes: dict[Operation, int] = {life.alloc: life.size for life in lifetimes(function.body.block, target)}
+        order = best_order(launches_of(function, kernels, sizes))
+        if order == sorted(order):
+            return
+        before = peak()
+        reorder(function, order)
+        if peak() >= before:
+            reorder(function, [order.index(number) for number in range(len(order))])
 
     def place(
         self,

@@ -25,6 +25,7 @@ from machine_programs import (
 )
 from safetensors.numpy import save_file
 from tilewright.runtime.machine import MachineOptions, MachineResult, analyze, run
+from tilewright.runtime.machine.data import DataRun
 
 Array = npt.NDArray[Any]
 NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i32": np.int32}
@@ -52,6 +53,19 @@ def test_rows_through_three_engines() -> None:
     (kernel,) = result.kernels
     assert (kernel.name, kernel.read_bytes, kernel.write_bytes, kernel.instructions) == ("k", 2048, 2048, 12)
     assert result.memory["ub"].peak_bytes == 2048 and result.memory["gm"].peak_bytes == 4096
+
+
+@pytest.mark.parametrize("memory", ["gm", "ub"])
+def test_nothing_is_allocated_after_the_start(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_step = DataRun._execute
+
+    def grow(self: DataRun, *args: Any) -> None:
+        execute_step(self, *args)
+        self.memories[memory].data = np.concatenate([self.memories[memory].data, np.zeros(1, np.uint8)])
+
+    monkeypatch.setattr(DataRun, "_execute", grow)
+    with pytest.raises(AssertionError, match="were allocated after the start"):
+        execute(row_pipeline(), numbers((8, 64)))
 
 
 def test_a_ragged_last_tile_moves_its_valid_rows() -> None:

@@ -118,6 +118,8 @@ class DataRun:
             counted.instructions += 1
             if case.link is not None:
                 counted.links[case.link[0]] += case.link[1]
+        for memory in self.memories.values():
+            memory.check_place()
         return counted
 
     def _execute(self, launch: Launch, step: Instruction, case: Case, counters: Counters) -> None:

@@ -26,6 +26,12 @@ class MemoryBytes:
         self.owned = owned
         self.data: Array = np.zeros(size, np.uint8)
         self.owner: Array | None = np.zeros(size, np.uint8) if poison else None
+        self._place = self.data.ctypes.data
+
+    def check_place(self) -> None:
+        """Raises AssertionError unless these are the bytes allocated at the start: nothing is allocated later."""
+        moved = self.data.ctypes.data != self._place or len(self.data) != self.size
+        assert not moved, f"{len(self.data)} bytes were allocated after the start, which allocated {self.size}"
 
     def forget(self) -> None:
         """Every byte becomes poison."""
