@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,20 +67,27 @@ def einsum(spec: str, a: Array, b: Array) -> Array:
 
     Letters fall into batch (in both operands and the result), summed, rows (of a only), columns (of b only).
     """
+    left, right, turn_left, turn_right, turn_out, (batch, rows, summed, columns) = _plan(spec)
+    sizes = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
+    extents = [math.prod(sizes[c] for c in group) for group in (batch, rows, summed, columns)]
+    lhs = a.transpose(turn_left).reshape([extents[n] for n in (0, 1, 2)])
+    rhs = b.transpose(turn_right).reshape([extents[n] for n in (0, 2, 3)])
+    product = np.matmul(lhs, rhs)
+    return product.reshape([sizes[c] for c in (*batch, *rows, *columns)]).transpose(turn_out)
+
+
+@lru_cache(maxsize=1024)
+def _plan(spec: str) -> tuple[str, str, list[int], list[int], list[int], tuple[list[str], ...]]:
+    """Letters of the operands, the order of each one's dimensions, and the groups of letters."""
     left, right, out = parse_spec(spec)
     batch = [c for c in left if c in right and c in out]
     summed = [c for c in left if c in right and c not in out]
     rows = [c for c in left if c not in right]
     columns = [c for c in right if c not in left]
-    sizes = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
-
-    def arranged(array: Array, letters: str, groups: Sequence[Sequence[str]]) -> Array:
-        order = [letters.index(c) for group in groups for c in group]
-        return array.transpose(order).reshape([math.prod(sizes[c] for c in group) for group in groups])
-
-    product = np.matmul(arranged(a, left, (batch, rows, summed)), arranged(b, right, (batch, summed, columns)))
     natural = [*batch, *rows, *columns]
-    return product.reshape([sizes[c] for c in natural]).transpose([natural.index(c) for c in out])
+    turn_left = [left.index(c) for c in (*batch, *rows, *summed)]
+    turn_right = [right.index(c) for c in (*batch, *summed, *columns)]
+    return left, right, turn_left, turn_right, [natural.index(c) for c in out], (batch, rows, summed, columns)
 
 
 def view(numbers: Numbers, op: ViewOp, arrays: Sequence[Array]) -> Array:

@@ -75,7 +75,8 @@ class Access:
         elif self.merged == self.shape:
             array[...] = value
         else:
-            array[...] = np.broadcast_to(value, self.merged).reshape(self.shape)
+            whole = value if value.shape == self.merged else np.broadcast_to(value, self.merged)
+            array[...] = whole.reshape(self.shape)
 
 
 @lru_cache(maxsize=1 << 14)
