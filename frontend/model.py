@@ -216,4 +216,6 @@ def _dim_names(info: ValueInfoProto, all_: bool = False) -> list[str]:
 
 
 def _dim_param(dim: TensorShapeProto.Dimension) -> str:
-    return dim.dim_param if dim.WhichOneof("value") == "dim_param" else ""
+    """The name of a dimension; some exporters write `?` for one that has none, whatever its size."""
+    name = dim.dim_param if dim.WhichOneof("value") == "dim_param" else ""
+    return name if any(c.isalpha() for c in name) else ""

@@ -101,13 +101,13 @@ def test_nodes_are_locations(tmp_path: Path) -> None:
 
 
 def test_dimensions_without_a_name_are_called_by_their_place(tmp_path: Path) -> None:
-    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 4])
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, "?"])
     out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 4])
     graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", [info], [out])
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
-    with pytest.raises(tilewright.SourceError, match=r"'x\.0' of input 'x' has no size"):
+    with pytest.raises(tilewright.SourceError, match=r"'x\.0' of input 'x', 'x\.1' of input 'x' have no size"):
         tilewright.load(tmp_path / "m.onnx")
-    assert tilewright.load(tmp_path / "m.onnx", dims={"x.0": 3}).inputs[0].shape == (3, 4)
+    assert tilewright.load(tmp_path / "m.onnx", dims={"x.0": 3, "x.1": 4}).inputs[0].shape == (3, 4)
 
 
 def test_weights_stay_as_they_are_stored(tmp_path: Path) -> None:
@@ -320,3 +320,12 @@ def test_initializers_that_are_inputs_too_are_constants(tmp_path: Path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=3)
     onnx.save(model, tmp_path / "m.onnx")
     assert [s.name for s in tilewright.load(tmp_path / "m.onnx").inputs] == ["x"]
+
+
+def test_a_saved_program_has_the_weights_of_its_model(tmp_path: Path) -> None:
+    w = weight(16, 9)
+    path = write(tmp_path / "m.onnx", "g (float[2, 16] x) => (float[2, 9] y) { y = MatMul(x, w) }", w=w)
+    tilewright.save(tilewright.compile(path), tmp_path / "p.tilewright")
+    x = weight(2, 16)
+    run = tilewright.load_program(tmp_path / "p.tilewright").run({"x": x})
+    np.testing.assert_allclose(run.outputs["y"], x @ w, rtol=1e-4, atol=1e-5)

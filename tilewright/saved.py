@@ -27,6 +27,7 @@ from tilewright.dialects.verify import verify_module
 from tilewright.ir.diagnostics import SourceError
 from tilewright.ir.source import SourceMap, parse_module, print_module
 from tilewright.lowering.pipeline import remaining
+from tilewright.runtime.weights import weight_bytes
 
 from .api import compile
 from .errors import diagnosed, plain_error
@@ -68,6 +69,10 @@ def _members(program: Program) -> Iterator[tuple[str, bytes]]:
     for number, snapshot in enumerate(program.snapshots):
         yield _snapshot_name(number, snapshot.name), print_module(snapshot.module, locations=True).encode()
     for number, name in enumerate(named_files(program.snapshots)):
+        held = {key: array for (file, key), array in program.source.weights.items() if file == name}
+        if held:  # of an imported model: they lie in no file yet
+            yield f"files/{number}/{Path(name).name}", weight_bytes(held)
+            continue
         path = source.resolve(name)
         try:
             yield f"files/{number}/{Path(name).name}", path.read_bytes()

@@ -132,7 +132,7 @@ def conv_transpose(node: Node) -> SSAValue:
             else [i * s for i, s in zip(sizes, strides, strict=True)]
         )
         total = [f + e - o for f, e, o in zip(full, extra, out, strict=True)]
-        low = [t - t // 2 if auto == "SAME_LOWER" else t // 2 for t in total]
+        low = [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]  # t may be negative
         high = [t - b for t, b in zip(total, low, strict=True)]
     else:
         pads = [0] * 2 * n if auto == "VALID" else node.list("pads", [0] * 2 * n)
