@@ -204,7 +204,7 @@ def _work(batch: Sequence[Any], level: str, pipe: Connection) -> None:
     pipe.close()
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
+def table(outcomes: Sequence[Outcome], known: int) -> str:
     """The page: figures, a line for each operator, and why cases are unsupported."""
     total = Counter(o.status for o in outcomes)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
@@ -219,7 +219,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         "Written by `python benchmarks/onnx_backend.py --write docs/onnx_coverage.md`: onnx "
         f"{onnx.__version__}, its node tests, through import, compiler and machine on `{TARGET}`.",
         "",
-        f"{len(outcomes)} cases: **{total['pass']} pass**, {total['unsupported']} unsupported with a message, "
+        f"{len(outcomes)} of {known} cases were run: **{total['pass']} pass**, {total['unsupported']} unsupported with a message, "
         f"{total['fail']} fail. In {sum(bool(o.fixed) for o in outcomes)} cases inputs that give shapes, axes or sizes "
         "were fixed to their values.",
         "",
@@ -262,7 +262,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="every outcome; those of other cases stay")
     parser.add_argument("--write", type=Path, help="write the page with the table")
     options = parser.parse_args()
-    selected = [case for case in cases() if re.search(options.only, case.name)]
+    known = cases()
+    selected = [case for case in known if re.search(options.only, case.name)]
     outcomes: list[Outcome] = []
     for outcome in run_all(selected, options.jobs, options.limit, options.level):
         outcomes.append(outcome)
@@ -274,7 +275,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps([o._asdict() for o in outcomes], indent=1))
     if options.write:
-        options.write.write_text(table(outcomes))
+        options.write.write_text(table(outcomes, len(known)))
     print(dict(Counter(o.status for o in outcomes)))
 
 

@@ -82,6 +82,11 @@ def test_outputs_are_compared_by_type_shape_and_value() -> None:
 def test_the_table_counts_what_happened() -> None:
     outcome = backend.Outcome
     page = backend.table(
-        [outcome("a", "Add", "pass"), outcome("b", "Add", "fail", "x"), outcome("c", "Mul", "unsupported", "y", ("s",))]
+        [
+            outcome("a", "Add", "pass"),
+            outcome("b", "Add", "fail", "x"),
+            outcome("c", "Mul", "unsupported", "y", ("s",)),
+        ],
+        4,
     )
-    assert "3 cases: **1 pass**, 1 unsupported" in page and "| Add | 1 | 0 | 1 | x (1) |" in page
+    assert "3 of 4 cases were run: **1 pass**, 1 unsupported" in page and "| Add | 1 | 0 | 1 | x (1) |" in page
