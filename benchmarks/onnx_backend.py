@@ -213,15 +213,16 @@ def table(outcomes: Sequence[Outcome], known: int) -> str:
         rows[o.operator][o.status] += 1
         if o.status != "pass":
             reasons[o.operator].append(reason(o.message))
+    fixed = sum(bool(o.fixed) for o in outcomes)
     lines = [
         "# ONNX backend tests",
         "",
         "Written by `python benchmarks/onnx_backend.py --write docs/onnx_coverage.md`: onnx "
         f"{onnx.__version__}, its node tests, through import, compiler and machine on `{TARGET}`.",
         "",
-        f"{len(outcomes)} of {known} cases were run: **{total['pass']} pass**, {total['unsupported']} unsupported with a message, "
-        f"{total['fail']} fail. In {sum(bool(o.fixed) for o in outcomes)} cases inputs that give shapes, axes or sizes "
-        "were fixed to their values.",
+        f"{len(outcomes)} of {known} cases were run: **{total['pass']} pass**, {total['unsupported']} unsupported with a "
+        f"message, {total['fail']} fail. In {fixed} cases inputs that give shapes, axes or sizes were fixed to their "
+        "values.",
         "",
         "| operator | pass | unsupported | fail | why not |",
         "|---|--:|--:|--:|---|",
