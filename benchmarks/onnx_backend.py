@@ -221,8 +221,8 @@ def table(outcomes: Sequence[Outcome], known: int) -> str:
         f"{onnx.__version__}, its node tests, through import, compiler and machine on `{TARGET}`.",
         "",
         f"{len(outcomes)} of {known} cases were run: **{total['pass']} pass**, {total['unsupported']} unsupported "
-        f"with a message, {total['fail']} fail. In {fixed} cases inputs that give shapes, axes or sizes were fixed to their "
-        "values.",
+        f"with a message, {total['fail']} fail. In {fixed} cases inputs that give shapes, axes or sizes were fixed to "
+        "their values.",
         "",
         "| operator | pass | unsupported | fail | why not |",
         "|---|--:|--:|--:|---|",
