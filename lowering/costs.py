@@ -57,6 +57,10 @@ class Cost(Protocol):
     def cycles(self) -> int: ...
 
 
+THOROUGH = 6
+"""A group that does not pay at first sight is searched for as many times longer."""
+
+
 class Costs:
     """Searches each distinct group once."""
 
@@ -64,21 +68,21 @@ class Costs:
         self.target = target
         self.objective: Objective = objective
         self.effort = effort
-        self.memo: dict[str, list[Choice] | str] = {}
+        self.memo: dict[tuple[str, int], list[Choice] | str] = {}
 
-    def choices(self, block: Block) -> list[Choice]:
-        """Schedules of a block, best first. Raises NotFusable if there is none."""
-        key = block_key(block)
+    def choices(self, block: Block, times: int = 1) -> list[Choice]:
+        """Schedules of a block, best first, by a search that is `times` longer. Raises NotFusable if there is none."""
+        key = block_key(block), times
         found = self.memo.get(key)
         if found is None:
-            found = self.memo[key] = self.look(block)
+            found = self.memo[key] = self.look(block, self.effort * times)
         if isinstance(found, str):
             raise NotFusable(found)
         return found
 
-    def look(self, block: Block) -> list[Choice] | str:
+    def look(self, block: Block, effort: int) -> list[Choice] | str:
         try:
-            found = search(read_group(block), self.target, self.objective, self.effort)
+            found = search(read_group(block), self.target, self.objective, effort)
         except NotFusable as reason:
             return str(reason)
         except UserError as error:
@@ -99,6 +103,6 @@ class Costs:
         close = together[0] <= apart[0] * (1 + CYCLES_ERROR) and together[1] < apart[1]
         return self.objective == "time" and close
 
-    def cost(self, block: Block) -> tuple[int, int]:
+    def cost(self, block: Block, times: int = 1) -> tuple[int, int]:
         """What the objective counts, and the other figure for ties. Raises NotFusable."""
-        return self.weigh(self.choices(block)[0].estimate)
+        return self.weigh(self.choices(block, times)[0].estimate)

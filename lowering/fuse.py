@@ -20,12 +20,14 @@ from ..dialects.graph_types import static_shape
 from ..dialects.locations import fuse_locations
 from ..dialects.target import target_of
 from .axes import NotFusable
-from .costs import Costs, group_block
+from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
 
 REACH = 6
 """The most groups that are tried as one at once; pairs need no such limit."""
+CLOSE = 2
+"""How many times as much as its parts a whole may take at first sight and yet be searched again."""
 IMPOSSIBLE = 1 << 62
 """The cost of what no kernel can do."""
 
@@ -187,6 +189,8 @@ class Partition:
             return False
         parts = [self.cost(cluster) for cluster in clusters]
         apart = (sum(cost for cost, _ in parts), sum(other for _, other in parts))
+        if not self.costs.pays(together, apart) and together[0] <= CLOSE * apart[0]:
+            together = min(together, self.costs.cost(self.block(union), THOROUGH))  # the whole has the larger space
         if not self.costs.pays(together, apart):
             unit = "cycles" if self.costs.objective == "time" else "bytes"
             message = f"one kernel would take {together[0]} {unit} by estimate, {len(parts)} take {apart[0]}"
