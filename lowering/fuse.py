@@ -47,7 +47,8 @@ class FusePass(ModulePass):
        views of one operand and iotas have one user each;
     2. a producer's group and its consumer's become one where no path leaves and re-enters it (convex), where their
        values have common axes, and where the best schedule of the whole costs no more than those of the parts
-       (elementwise ops on elementwise ops need no search for that);
+       (elementwise ops on elementwise ops need no search for that); so do up to six groups on the way from one to
+       another, where no two of them gain alone;
     3. a reshape alone stays outside: it costs nothing (`tile` makes it an alias);
     4. results that are arguments, constants or given twice are copied by a group of their own.
 

@@ -32,7 +32,7 @@ class Rules:
                 raise NotOnline(f"{self.name(node)} of a value that is not finished gives no number")
             if node.is_reduction:
                 return self.inside(node, values)
-            return Settled(node) if node.kind != "map" and node.kind != "expand" else self.map(node, values)
+            return self.map(node, values)
         except NotOnline as reason:
             return Refused(str(reason))
 
