@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +12,10 @@ from xdsl.ir import Attribute
 from ..dialects import scalar
 from ..dialects.dtypes import accumulator_type, convert, dense_array, element
 from ..dialects.errors import UserError
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, ReduceOp, ViewOp, WeightOp, parse_spec
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, ReduceOp, ViewOp, WeightOp
 from ..dialects.graph_types import get_ints, get_numbers, static_shape
 from ..dialects.index_map import gather_box
+from .contraction import einsum
 from .reference_numbers import Numbers
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -60,34 +59,6 @@ def contract(numbers: Numbers, op: ContractOp, a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         total = einsum(op.spec.data, numbers.lift(a, accumulator), numbers.lift(b, accumulator))
     return numbers.lower(total, op.res.type)
-
-
-def einsum(spec: str, a: Array, b: Array) -> Array:
-    """The contraction as one batched matrix product, which NumPy computes fast.
-
-    Letters fall into batch (in both operands and the result), summed, rows (of a only), columns (of b only).
-    """
-    left, right, turn_left, turn_right, turn_out, (batch, rows, summed, columns) = _plan(spec)
-    sizes = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
-    extents = [math.prod(sizes[c] for c in group) for group in (batch, rows, summed, columns)]
-    lhs = a.transpose(turn_left).reshape([extents[n] for n in (0, 1, 2)])
-    rhs = b.transpose(turn_right).reshape([extents[n] for n in (0, 2, 3)])
-    product = np.matmul(lhs, rhs)
-    return product.reshape([sizes[c] for c in (*batch, *rows, *columns)]).transpose(turn_out)
-
-
-@lru_cache(maxsize=1024)
-def _plan(spec: str) -> tuple[str, str, list[int], list[int], list[int], tuple[list[str], ...]]:
-    """Letters of the operands, the order of each one's dimensions, and the groups of letters."""
-    left, right, out = parse_spec(spec)
-    batch = [c for c in left if c in right and c in out]
-    summed = [c for c in left if c in right and c not in out]
-    rows = [c for c in left if c not in right]
-    columns = [c for c in right if c not in left]
-    natural = [*batch, *rows, *columns]
-    turn_left = [left.index(c) for c in (*batch, *rows, *summed)]
-    turn_right = [right.index(c) for c in (*batch, *summed, *columns)]
-    return left, right, turn_left, turn_right, [natural.index(c) for c in out], (batch, rows, summed, columns)
 
 
 def view(numbers: Numbers, op: ViewOp, arrays: Sequence[Array]) -> Array:

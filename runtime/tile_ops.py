@@ -15,8 +15,8 @@ from ..dialects.dtypes import accumulator_type, element
 from ..dialects.errors import UserError
 from ..dialects.graph_types import get_numbers
 from ..dialects.instruction_rules import is_position, position
+from .contraction import einsum
 from .reference_numbers import Numbers
-from .reference_primitives import einsum
 
 Array: TypeAlias = npt.NDArray[Any]
 Masked: TypeAlias = tuple[Array, Array]

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.errors import UserError
 from ..weights import weight_reader
+from .balance import in_list_order
+from .batch import Plan
 from .cases import Cases
 from .data import Counted, DataRun, Loader
 from .decode import decode
 from .errors import MachineError
 from .options import Interleaving, MachineOptions
 from .order import OrderCheck
+from .plan import plan
 from .profile import KernelProfile, kernel_profile
 from .program import Instruction, Kernel, Program
 from .reach import error_of
@@ -43,12 +47,12 @@ def run(
     `loader(file, key)` reads weights, by default from safetensors files in `options.weights_dir`. Raises MachineError
     for everything a machine may not do (module docs), UserError for inputs that do not fit.
     """
-    machine = _Machine(module)
+    machine = _machine(module)
     options = options or MachineOptions()
     if options.order:
         machine.check_order()
     times = machine.times()
-    data = DataRun(machine.program, machine.cases, options)
+    data = DataRun(machine.program, machine.cases, machine.plan, options)
     data.fill(inputs, loader or weight_reader(lambda file: options.weights_dir / file))
     counted = [data.launch(launch) for launch in machine.program.launches]
     return machine.result(times, counted, data.outputs())
@@ -56,7 +60,7 @@ def run(
 
 def analyze(module: ModuleOp) -> MachineResult:
     """Traffic and cycles without data: the result of `run` with no outputs. Addresses are not checked."""
-    machine = _Machine(module)
+    machine = _machine(module)
     times = machine.times()
     counted = [Counted(time.links, time.instructions) for time in times]
     return machine.result(times, counted, [])
@@ -64,7 +68,7 @@ def analyze(module: ModuleOp) -> MachineResult:
 
 def profile(module: ModuleOp) -> tuple[MachineResult, list[KernelProfile]]:
     """As `analyze`, and where the time goes, an entry per launch."""
-    machine = _Machine(module)
+    machine = _machine(module)
     times = machine.times()
     result = machine.result(times, [Counted(time.links, time.instructions) for time in times], [])
     target = machine.program.target
@@ -77,7 +81,7 @@ def trace(module: ModuleOp, place: Place, spans: int = TRACED) -> dict[str, Any]
 
     A program of more than `spans` instructions is not walked: repeating iterations are one span each.
     """
-    machine = _Machine(module)
+    machine = _machine(module)
     target, made = machine.program.target, Trace(machine.program.target, place)
     walked = sum(time.instructions for time in machine.times()) <= spans
     start = 0
@@ -92,11 +96,23 @@ def trace(module: ModuleOp, place: Place, spans: int = TRACED) -> dict[str, Any]
 
 def check_order(module: ModuleOp) -> None:
     """Raises MachineError for the first race, naming both instructions, for a deadlock and for left-over signals."""
-    _Machine(module).check_order()
+    _machine(module).check_order()
+
+
+_MACHINES: WeakKeyDictionary[ModuleOp, tuple[list[object], _Machine]] = WeakKeyDictionary()
+
+
+def _machine(module: ModuleOp) -> _Machine:
+    """The machine of a module, made once for as long as nobody changes the module."""
+    text = [(op, tuple(op.operands), tuple(op.properties.items()), tuple(op.attributes.items())) for op in module.walk()]
+    known = _MACHINES.get(module)
+    if known is None or known[0] != text:
+        known = _MACHINES[module] = (text, _Machine(module))
+    return known[1]
 
 
 class _Machine:
-    """A decoded program and what its three consumers share."""
+    """A decoded program, what its three consumers share, and what has been found out about it: all but the data."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.program: Program = decode(module)
@@ -107,20 +123,30 @@ class _Machine:
             for step in kernel.steps()
             if isinstance(step, Instruction)
         }
+        self.ordered = False
+        self.known: dict[Kernel, KernelTime] = {}
+        self.plans: dict[Kernel, Plan | None] = {}
 
     def check_order(self) -> None:
-        check = OrderCheck(self.cases)
-        for launch in self.program.launches:
-            check.check(launch)
+        if not self.ordered:
+            check = OrderCheck(self.cases)
+            for launch in self.program.launches:
+                check.check(launch)
+            self.ordered = True
 
     def times(self) -> list[KernelTime]:
         """One entry per launch."""
-        known: dict[Kernel, KernelTime] = {}
         for launch in self.program.launches:
             kernel = launch.kernel
-            if kernel not in known:
-                known[kernel] = KernelSimulation(kernel, self.program.target, self.cases).run()
-        return [known[launch.kernel] for launch in self.program.launches]
+            if kernel not in self.known:
+                self.known[kernel] = KernelSimulation(kernel, self.program.target, self.cases).run()
+        return [self.known[launch.kernel] for launch in self.program.launches]
+
+    def plan(self, kernel: Kernel) -> Plan | None:
+        """How a kernel is executed many iterations at a time, None if it cannot be."""
+        if kernel not in self.plans:
+            self.plans[kernel] = plan(kernel, self.cases, self.program.peaks) if in_list_order(kernel) else None
+        return self.plans[kernel]
 
     def result(self, times: Sequence[KernelTime], counted: Sequence[Counted], outputs: list[Array]) -> MachineResult:
         target, program = self.program.target, self.program

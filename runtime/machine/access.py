@@ -20,6 +20,9 @@ from ...dialects.layout import Atom, Layout
 from ...dialects.transfer import Region
 
 Array: TypeAlias = npt.NDArray[Any]
+Lead: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Extents and byte strides of the places at which a region is accessed many times at once."""
+ALONE: Lead = ((), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,36 +50,38 @@ class Access:
     end: int
     cover: tuple[tuple[int, ...], tuple[int, ...]] | None
 
-    def bytes(self, memory: Array, base: int) -> Array | None:
+    def bytes(self, memory: Array, base: int, lead: Lead = ALONE) -> Array | None:
         """The bytes of the region in an array of one-byte items, some order; None where they are no array."""
         if self.cover is None:
             return None
         shape, strides = self.cover
-        return np.ndarray(shape, memory.dtype, memory, base + self.offset, strides)  # pyright: ignore[reportArgumentType]
+        return np.ndarray((*lead[0], *shape), memory.dtype, memory, base + self.offset, (*lead[1], *strides))  # pyright: ignore[reportArgumentType]
 
-    def array(self, memory: Array, base: int, dtype: np.dtype[Any]) -> Array:
+    def array(self, memory: Array, base: int, dtype: np.dtype[Any], lead: Lead = ALONE) -> Array:
         """The bytes of the region in `memory`, at view address `base`, as an array of atoms that shares them."""
-        return np.ndarray(self.shape, dtype, memory, base + self.offset, self.strides)  # pyright: ignore[reportArgumentType]
+        shape, strides = (*lead[0], *self.shape), (*lead[1], *self.strides)
+        return np.ndarray(shape, dtype, memory, base + self.offset, strides)  # pyright: ignore[reportArgumentType]
 
-    def read(self, memory: Array, base: int, dtype: np.dtype[Any]) -> Array:
+    def read(self, memory: Array, base: int, dtype: np.dtype[Any], lead: Lead = ALONE) -> Array:
         """The region's elements; they may share memory."""
-        array = self.array(memory, base, dtype)
+        array = self.array(memory, base, dtype, lead)
         if self.merged != self.shape:
-            array = array.reshape(self.merged)
-        return array if self.trim is None else array[self.trim]
+            array = array.reshape(*lead[0], *self.merged)
+        return array if self.trim is None else array[(..., *self.trim)]
 
-    def write(self, memory: Array, base: int, dtype: np.dtype[Any], value: Array) -> None:
-        """Puts `value`, broadcast to the region, into memory."""
-        array = self.array(memory, base, dtype)
+    def write(self, memory: Array, base: int, dtype: np.dtype[Any], value: Array, lead: Lead = ALONE) -> None:
+        """Puts `value`, broadcast to the region, into memory. Regions of several places must not share blocks."""
+        array = self.array(memory, base, dtype, lead)
+        merged = (*lead[0], *self.merged)
         if self.trim is not None:
-            whole = array.reshape(self.merged).copy()
-            whole[self.trim] = value
-            array[...] = whole.reshape(self.shape)
+            whole = array.reshape(merged).copy()
+            whole[(..., *self.trim)] = value
+            array[...] = whole.reshape(array.shape)
         elif self.merged == self.shape:
             array[...] = value
         else:
-            whole = value if value.shape == self.merged else np.broadcast_to(value, self.merged)
-            array[...] = whole.reshape(self.shape)
+            whole = value if value.shape == merged else np.broadcast_to(value, merged)
+            array[...] = whole.reshape(array.shape)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -131,6 +136,14 @@ def _addresses(atoms: Sequence[Atom], first: int, last: int) -> npt.NDArray[np.i
     return total + position * (atoms[0][1] if atoms else 0)
 
 
+def element_addresses(layout: Layout, region: Region) -> npt.NDArray[np.int64]:
+    """Byte offsets of the elements of a region, shaped like it."""
+    total: npt.NDArray[np.int64] = np.zeros((), np.int64)
+    for atoms, (first, last) in zip(layout.dims, region, strict=True):
+        total = total[..., None] + _addresses(atoms, first, last)
+    return total
+
+
 def _joined(atoms: Sequence[Atom], width: int) -> list[Atom]:
     """Atoms without those of extent 1, neighbours that continue one another made one; never empty."""
     found: list[Atom] = []
@@ -164,9 +177,7 @@ def byte_runs(layout: Layout, region: Region) -> Runs:
     """The bytes of a region as runs, relative to the view's address."""
     found = access(layout, region)
     if found.cover is None:
-        total: npt.NDArray[np.int64] = np.zeros((), np.int64)
-        for atoms, (first, last) in zip(layout.dims, region, strict=True):
-            total = total[..., None] + _addresses(atoms, first, last)
+        total = element_addresses(layout, region)
         length = layout.element_bytes
     else:
         (*extents, length), (*strides, _) = found.cover

@@ -1,11 +1,15 @@
 """What instructions mean on arrays: the inputs' active regions in, the output's active region out.
 
-Arithmetic is in the compute type of the operands; the result is rounded once, to the type of the output.
+Arithmetic is in the compute type of the operands; the result is rounded once, to the type of the output. Arrays may
+have further dimensions in front, one for each loop around the instruction: what is computed for many iterations at
+once is, bit for bit, what is computed for each. For that, products and sums are taken of dense operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -15,17 +19,43 @@ from xdsl.ir import Attribute
 
 from ...dialects import hardware, scalar
 from ...dialects.attributes import int_values
-from ...dialects.dtypes import ElementType, accumulator_type, convert, element
+from ...dialects.dtypes import accumulator_type, common_compute_type, convert, element
 from ...dialects.errors import UserError
 from ...dialects.graph_types import get_numbers
 from ...dialects.instruction_rules import is_position, position
 from ...dialects.transfer import Region
+from ..contraction import contraction
 from ..reference_numbers import Numbers
-from ..reference_primitives import einsum
 from .program import Instruction
 
 Array: TypeAlias = npt.NDArray[Any]
+DType: TypeAlias = np.dtype[Any]
 _NUMBERS = Numbers("native")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """`apply` takes the inputs in these `types` and gives the result in the type of the output."""
+
+    types: tuple[DType, ...]
+    apply: Callable[..., Array]
+
+    def __call__(self, inputs: Sequence[Array]) -> Array:
+        return self.apply(*(array.astype(t, copy=False) for array, t in zip(inputs, self.types, strict=True)))
+
+
+@lru_cache(maxsize=1 << 12)
+def operator(step: Instruction) -> Operator:
+    """What a transfer, a vector instruction or a reduction computes. Raises UserError for a wrong number of
+    operands."""
+    match step.op:
+        case hardware.VectorOp():
+            return _vector(step, step.op)
+        case hardware.ReduceOp():
+            return _reduce(step, step.op)
+        case _:
+            result = step.output.element
+            return Operator((step.views[0].element.numpy,), lambda source: convert(source, result))
 
 
 def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:
@@ -37,82 +67,115 @@ def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:
     return _NUMBERS.enter(np.asarray(number.value.data), kind), kind
 
 
-def vector(step: Instruction, op: hardware.VectorOp, inputs: Sequence[Array]) -> Array:
-    """One scalar operator. Raises UserError for a wrong number of operands."""
-    kinds = [view.element.attribute for view in step.views]
-    slots: Sequence[Attribute | int] = op.immediates.data if op.immediates is not None else range(len(inputs))
-    arguments: list[Array] = []
-    types: list[Attribute] = []
-    for slot in slots:
-        if isinstance(slot, int) or is_position(slot):
-            number = slot if isinstance(slot, int) else position(slot)
-            value, kind = inputs[number], kinds[number]
-        else:
-            value, kind = scalar_value(slot)
-        arguments.append(value)
-        types.append(kind)
+def _vector(step: Instruction, op: hardware.VectorOp) -> Operator:
+    """One scalar operator."""
+    inputs, result = step.views[:-1], step.output.element
+    slots = list(op.immediates.data) if op.immediates is not None else list(range(len(inputs)))
+    numbers = [slot if isinstance(slot, int) else position(slot) if is_position(slot) else None for slot in slots]
+    written = [scalar_value(slot) if not isinstance(slot, int) and not is_position(slot) else None for slot in slots]
+    kinds = [
+        inputs[n].element.attribute if n is not None else cast(tuple[Array, Attribute], value)[1]
+        for n, value in zip(numbers, written, strict=True)
+    ]
     row = scalar.lookup(op.fn.data)
-    if len(arguments) != row.arity:
-        raise UserError(f"'{row.name}' takes {row.arity} operands, got {len(arguments)}")
-    result = step.output.element
-    if row.name in ("cast", "identity"):
-        return convert(arguments[0], result)
-    if row.name == "select":
-        operands = [arguments[0], *_NUMBERS.lift_all(arguments[1:], types[1:])]
+    if len(slots) != row.arity:
+        raise UserError(f"'{row.name}' takes {row.arity} operands, got {len(slots)}")
+    types = [view.element.numpy for view in inputs]
+    converts = row.name in ("cast", "identity")
+    data = 1 if row.name == "select" else len(slots) if converts else 0  # the first operand that computes
+    if data < len(slots):
+        compute = _NUMBERS.held(element(common_compute_type(kinds[data:])))
+        for n in set(numbers[data:]) - set(numbers[:data]) - {None}:
+            types[cast(int, n)] = compute
+        written = [w if w is None or d < data else (w[0].astype(compute), w[1]) for d, w in enumerate(written)]
     else:
-        operands = _NUMBERS.lift_all(arguments, types)
+        compute = None
     params = get_numbers({"params": op.params}, "params", f"'{row.name}'") if op.params is not None else {}
-    return _rounded(scalar.apply(row, operands, params), result)
+    function = row.function
+
+    def apply(*arrays: Array) -> Array:
+        operands = [
+            cast(tuple[Array, Attribute], value)[0] if n is None else arrays[n]
+            for n, value in zip(numbers, written, strict=True)
+        ]
+        if converts:
+            return convert(operands[0], result)
+        operands[data:] = [operand.astype(compute, copy=False) for operand in operands[data:]]
+        return convert(np.asarray(function(*operands, **params)), result)
+
+    return Operator(tuple(types), apply)
 
 
-def reduce(step: Instruction, op: hardware.ReduceOp, source: Array) -> Array:
+def _reduce(step: Instruction, op: hardware.ReduceOp) -> Operator:
     """A monoid over axes, in the accumulator type."""
-    lifted = _NUMBERS.lift(source, accumulator_type(step.views[0].element.attribute))
+    rank, result = len(step.views[0].shape), step.output.element
+    reduced = sorted(axis % rank - rank for axis in int_values(op.axes))
+    kept = [d - rank for d in range(rank) if d - rank not in reduced]
+    lifted = _NUMBERS.held(element(accumulator_type(step.views[0].element.attribute)))
     ufunc = scalar.monoid(op.monoid.data).ufunc
-    with np.errstate(all="ignore"):
-        total = np.asarray(ufunc.reduce(lifted, axis=int_values(op.axes), keepdims=True, dtype=lifted.dtype))
-    return _rounded(total, step.output.element)
+    rounds = lifted.kind not in "iub" and ufunc not in (np.maximum, np.minimum)
+
+    def apply(source: Array) -> Array:
+        if not rounds:
+            return convert(np.asarray(ufunc.reduce(source, axis=tuple(reduced), keepdims=True, dtype=lifted)), result)
+        lead = source.ndim - rank
+        turned = source.transpose([*range(lead), *(d + source.ndim for d in kept), *(d + source.ndim for d in reduced)])
+        rows = np.ascontiguousarray(turned).reshape(*turned.shape[: turned.ndim - len(reduced)], -1)
+        total = np.asarray(ufunc.reduce(rows, axis=-1, dtype=lifted))
+        whole = [1 if d - rank in reduced else source.shape[lead + d] for d in range(rank)]
+        return convert(total.reshape(*source.shape[:lead], *whole), result)
+
+    return Operator((lifted,), apply)
 
 
-def product(step: Instruction, op: hardware.MatmulOp, lhs: Array, rhs: Array, before: Array | None) -> Array:
-    """lhs · rhs, added to `before`, in f32 (integers in i32; their exact sums are found with 64-bit floats)."""
+def product_type(step: Instruction) -> DType:
+    """In which type products are added up: f32; i32 for 8-bit integers, whose exact sums are found with 64-bit
+    floats."""
     left, right = step.views[0].element, step.views[1].element
-    with np.errstate(all="ignore"):
-        if left.kind == "int" and right.kind == "int" and max(left.bytes, right.bytes) == 1:
-            total = (
-                einsum(op.spec.data, lhs.astype(np.float64), rhs.astype(np.float64)).astype(np.int64).astype(np.int32)
-            )
-        else:
-            accumulator = accumulator_type(left.attribute)
-            total = einsum(op.spec.data, _NUMBERS.lift(lhs, accumulator), _NUMBERS.lift(rhs, accumulator))
-        if before is not None:
-            total = total + before.astype(total.dtype, copy=False)
-    return _rounded(total, step.output.element)
+    if left.kind == "int" and right.kind == "int" and max(left.bytes, right.bytes) == 1:
+        return np.dtype(np.float64)
+    return _NUMBERS.held(element(accumulator_type(left.attribute)))
 
 
-def iota(step: Instruction, counters: Sequence[int], region: Region) -> Array:
-    """`map`(counters, positions) over the region."""
+def matrices(op: hardware.MatmulOp, side: int, array: Array) -> Array:
+    """One operand of a product in its type (0: lhs, 1: rhs), dense, as the product takes it."""
+    found = contraction(op.spec.data)
+    return np.ascontiguousarray(found.rhs(array) if side else found.lhs(array))
+
+
+def product(
+    step: Instruction, op: hardware.MatmulOp, region: Region, lhs: Array, rhs: Array, before: Array | None
+) -> Array:
+    """lhs · rhs, both as `matrices`, added to `before` over the region."""
+    sizes = {
+        letter: region[axis][1] - region[axis][0]
+        for part, axes in zip(op.letters(), step.axes, strict=True)
+        for letter, axis in zip(part, axes, strict=True)
+    }
+    total = contraction(op.spec.data).product(lhs, rhs, sizes)
+    if total.dtype == np.float64 and step.views[0].element.kind == "int":
+        total = total.astype(np.int64).astype(np.int32)
+    if before is not None:
+        before = before.astype(total.dtype, copy=False)
+        grows = np.broadcast_shapes(total.shape, before.shape) != total.shape
+        total = np.add(total, before, out=None if grows else total)
+    return convert(total, step.output.element)
+
+
+def iota(step: Instruction, counters: Sequence[int | Array], region: Region) -> Array:
+    """`map`(counters, positions) over the region; a counter may be an array over iterations."""
     assert step.map is not None
     rank = len(region)
+    around = [c.reshape(*c.shape, *[1] * rank) if isinstance(c, np.ndarray) else c for c in counters[: len(step.loops)]]
     positions = [
         np.arange(low, high).reshape([-1 if d == axis else 1 for d in range(rank)])
         for axis, (low, high) in enumerate(region)
     ]
-    (value,) = step.map.at([*counters[: len(step.loops)], *cast("list[int]", positions)])
+    (value,) = step.map.at(cast("list[int]", [*around, *positions]))
     return convert(np.asarray(value, np.int64), step.output.element)
-
-
-def _rounded(value: Array, result: ElementType) -> Array:
-    with np.errstate(all="ignore"):
-        return convert(value, result)
-
-
-def copied(step: Instruction, source: Array) -> Array:
-    """A transfer's data in the destination's type."""
-    return _rounded(source, step.output.element)
 
 
 def filled(step: Instruction, op: hardware.FillOp) -> Array:
     """The written value in the output's type."""
     value, _ = scalar_value(op.value)
-    return _rounded(value, element(step.output.element.attribute))
+    return convert(value, element(step.output.element.attribute))

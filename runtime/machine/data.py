@@ -17,14 +17,16 @@ from ...dialects.errors import UserError
 from . import compute
 from .access import Access, access
 from .affine import Counters
+from .batch import Plan
 from .cases import Case, Cases
 from .errors import MachineError
 from .history import last_write
 from .memory import MemoryBytes
 from .options import MachineOptions
 from .places import check_place
-from .program import EventStep, External, Instruction, Launch, Program, View
+from .program import EventStep, External, Instruction, Kernel, Launch, Program, View
 from .queues import interleaved
+from .replay import Replay
 
 Array: TypeAlias = npt.NDArray[Any]
 Loader: TypeAlias = Callable[[str, str], Array]
@@ -39,10 +41,16 @@ class Counted:
 
 
 class DataRun:
-    """The memories of one run. `cases` are shared with the time simulation."""
+    """The memories of one run. `cases` are shared with the time simulation, `plans` with other runs."""
 
-    def __init__(self, program: Program, cases: dict[Instruction, Cases], options: MachineOptions) -> None:
-        self.program, self.cases, self.options = program, cases, options
+    def __init__(
+        self,
+        program: Program,
+        cases: dict[Instruction, Cases],
+        plans: Callable[[Kernel], Plan | None],
+        options: MachineOptions,
+    ) -> None:
+        self.program, self.cases, self.plans, self.options = program, cases, plans, options
         self.target = program.target
         try:
             self.memories = {
@@ -106,6 +114,22 @@ class DataRun:
 
     def launch(self, launch: Launch) -> Counted:
         """Runs one kernel. On-chip memories start as poison."""
+        with np.errstate(all="ignore"):
+            return self._planned(launch) or self._walked(launch)
+
+    def _planned(self, launch: Launch) -> Counted | None:
+        """By its plan, if it has one that fits; it stands for list order."""
+        found = self.plans(launch.kernel) if self.options.interleaving == "program" and self.options.batch else None
+        if found is None:
+            return None
+        replay = Replay(found, launch, self.memories[self.target.offchip])
+        if not replay.possible():
+            return None
+        replay.run()
+        return Counted(found.links, found.instructions)
+
+    def _walked(self, launch: Launch) -> Counted:
+        """Instruction by instruction, on the bytes of all memories."""
         for name, memory in self.memories.items():
             if name != self.target.offchip:
                 memory.forget()
@@ -150,21 +174,17 @@ class DataRun:
         """What is written to the active region of the output, None where it becomes poison."""
         try:
             match step.op:
-                case hardware.DmaOp():
-                    return compute.copied(step, self._read(launch, step, case, 0, places, counters))
                 case hardware.MatmulOp():
                     return self._product(launch, step, step.op, case, places, counters)
-                case hardware.VectorOp():
-                    inputs = [self._read(launch, step, case, n, places, counters) for n in range(len(step.views) - 1)]
-                    return compute.vector(step, step.op, inputs)
-                case hardware.ReduceOp():
-                    if case.accesses[0] is None:
-                        return None  # nothing is combined
-                    return compute.reduce(step, step.op, self._read(launch, step, case, 0, places, counters))
                 case hardware.FillOp():
                     return compute.filled(step, step.op)
-                case _:
+                case hardware.IotaOp():
                     return compute.iota(step, counters, case.region)
+                case _:
+                    if any(part is None for part in case.accesses[:-1]):
+                        return None  # nothing is combined
+                    inputs = [self._read(launch, step, case, n, places, counters) for n in range(len(step.views) - 1)]
+                    return compute.operator(step)(inputs)
         except UserError as error:
             raise error if error.location is not None else step.error(counters, error.message) from None
 
@@ -181,8 +201,10 @@ class DataRun:
         before = None if starts else self._read(launch, step, case, 2, places, counters)
         if case.accesses[0] is None or case.accesses[1] is None:  # no valid element of k
             return np.zeros((), step.output.element.numpy) if before is None else before
-        lhs, rhs = (self._read(launch, step, case, n, places, counters) for n in (0, 1))
-        return compute.product(step, op, lhs, rhs, before)
+        kind = compute.product_type(step)
+        lhs, rhs = (self._read(launch, step, case, n, places, counters).astype(kind, copy=False) for n in (0, 1))
+        matrices = compute.matrices(op, 0, lhs), compute.matrices(op, 1, rhs)
+        return compute.product(step, op, case.region, *matrices, before)
 
     def _read(
         self, launch: Launch, step: Instruction, case: Case, number: int, places: Sequence[int], counters: Counters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .access import Access
+from .access import ALONE, Access, Lead
 
 Array = npt.NDArray[Any]
 
@@ -42,16 +42,16 @@ class MemoryBytes:
         """The elements of a region become poison."""
         self.define(access, base, width, 0)
 
-    def define(self, access: Access, base: int, width: int, owner: int) -> None:
-        """The elements of a region hold values of `owner`."""
+    def define(self, access: Access, base: int, width: int, owner: int, lead: Lead = ALONE) -> None:
+        """The elements of a region, at all places of `lead`, hold values of `owner`."""
         if self.owner is None:
             return
         owner = owner if self.owned else min(owner, 1)
-        covered = access.bytes(self.owner, base)
+        covered = access.bytes(self.owner, base, lead)
         if covered is not None:
             covered[...] = owner
         else:
-            access.write(self.owner, base, _MASKS[width], np.asarray(_ONES[width] * owner, _MASKS[width]))
+            access.write(self.owner, base, _MASKS[width], np.asarray(_ONES[width] * owner, _MASKS[width]), lead)
 
     def first_poison(self, access: Access, base: int, width: int, owner: int) -> tuple[int, ...] | None:
         """Position in the region of the first element with a byte that is not `owner`'s, None where there is none."""

@@ -18,6 +18,8 @@ class MachineOptions:
     check_owner   a byte holds a value of the buffer through which it was written only: read as a byte of another buffer
                   that was given the same address, it is poison
     check_order   bytes that two engines touch without an order between them are an error (once per kernel)
+    batch         many iterations are executed at once where no result and no error can change; False executes one
+                  instruction after another, on bytes
     interleaving  order in which engines execute, within what their queues and events allow:
                   "program" as listed; "eager" transfers as soon as they can; "late" transfers only when nothing else
                   can go on; "random" any engine that can, by `seed`
@@ -29,6 +31,7 @@ class MachineOptions:
     check_poison: bool = True
     check_owner: bool = True
     check_order: bool = True
+    batch: bool = True
     interleaving: Interleaving = "program"
     seed: int = 0
     weights_dir: Path = Path()

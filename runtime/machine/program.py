@@ -151,6 +151,10 @@ class Loop:
     upper: Affine
     body: list[Node]
 
+    def instructions(self) -> Iterator[Instruction]:
+        """Every step inside that is no event once."""
+        return (step for step in _steps(self.body) if isinstance(step, Instruction))
+
 
 Node: TypeAlias = "Instruction | EventStep | Loop"
 
@@ -170,6 +174,10 @@ class Kernel:
     def steps(self) -> Iterator[Instruction | EventStep]:
         """Every step once."""
         yield from _steps(self.body)
+
+    def instructions(self) -> Iterator[Instruction]:
+        """Every step that is no event once."""
+        return (step for step in _steps(self.body) if isinstance(step, Instruction))
 
     def loops(self) -> Iterator[Loop]:
         """Every loop once, outer ones first."""
