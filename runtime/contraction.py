@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ class _Operand:
         ends = [lead]
         for count in self.groups:
             ends.append(ends[-1] + count)
-        merged = [math.prod(turned.shape[low:high]) for low, high in zip(ends, ends[1:], strict=False)]
+        merged = [math.prod(turned.shape[low:high]) for low, high in pairwise(ends)]
         return turned.reshape([*turned.shape[:lead], *merged])
 
 

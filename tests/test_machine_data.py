@@ -65,7 +65,7 @@ def test_nothing_is_allocated_after_the_start(memory: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(DataRun, "_execute", grow)
     with pytest.raises(AssertionError, match="were allocated after the start"):
-        execute(row_pipeline(), numbers((8, 64)))
+        run(parsed(row_pipeline()), [numbers((8, 64))], MachineOptions(batch=False))
 
 
 def test_a_ragged_last_tile_moves_its_valid_rows() -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine_programs import both, lines, local, loop, parsed, product, program, row_pipeline, signal, view, wait
-from tilewright.runtime.machine import _Machine as Machine  # pyright: ignore[reportPrivateUsage]
-from tilewright.runtime.machine import analyze
+from tilewright.runtime.machine import Machine, analyze
 from tilewright.runtime.machine.time import KernelSimulation
 
 # davinci: launch 2000; port 100 bytes a cycle; read latency 1400, write latency 300; vector 256 bytes a cycle.

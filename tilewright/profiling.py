@@ -12,7 +12,6 @@ from xdsl.ir import Attribute, Operation
 from tilewright.dialects import graph_elementwise, graph_linear, graph_norm, graph_primitives, graph_shape
 from tilewright.dialects.graph_base import GraphOp
 from tilewright.ir.diagnostics import file_locations
-from tilewright.runtime import machine
 from tilewright.runtime.machine import KernelProfile, MachineResult
 from tilewright.runtime.machine.profile import InstructionProfile, merged
 from tilewright.runtime.report import Json, off_chip_bytes
@@ -74,9 +73,9 @@ class Profile:
     @staticmethod
     def of(program: Program) -> Profile:
         """Raises SourceError for a program that is not at the hardware level."""
-        module = program.snapshot("hardware").module
+        snapshot = program.snapshot("hardware")
         with diagnosed(program.source.texts):
-            result, kernels = machine.profile(module)
+            result, kernels = snapshot.machine.profile()
         return Profile(program, result, tuple(kernels))
 
     @cached_property
@@ -169,7 +168,7 @@ class Profile:
 def trace(program: Program) -> dict[str, object]:
     """The timeline of a program at the hardware level, as Perfetto reads it."""
     with diagnosed(program.source.texts):
-        return machine.trace(program.snapshot("hardware").module, place)
+        return program.snapshot("hardware").machine.trace(place)
 
 
 def place(location: Attribute) -> str:

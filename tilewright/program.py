@@ -17,8 +17,7 @@ from tilewright.dialects.target import Target, target_of
 from tilewright.dialects.tile import KernelOp
 from tilewright.ir.source import print_module
 from tilewright.lowering.pipeline import LEVELS, PIPELINE
-from tilewright.runtime import machine
-from tilewright.runtime.machine import MachineOptions, MachineResult
+from tilewright.runtime.machine import Machine, MachineOptions, MachineResult
 from tilewright.runtime.reference import evaluate
 from tilewright.runtime.tile_eval import evaluate_tile
 
@@ -50,6 +49,11 @@ class Snapshot:
     @property
     def level(self) -> Level:
         return level_of(self.module)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The program decoded for the machine: what needs no data is found out once."""
+        return Machine(self.module)
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ class Program:
                     outputs = evaluate_tile(snapshot.module, arrays, loader=loader)
                 case "hardware":
                     options = check if isinstance(check, MachineOptions) else MachineOptions(check=check)
-                    result = machine.run(snapshot.module, arrays, options, loader)
+                    result = snapshot.machine.run(arrays, options, loader)
                     outputs = result.outputs
         names = [spec.name for spec in self.outputs]
         return Run(self, snapshot.level, tuple(arrays), dict(zip(names, outputs, strict=True)), result)
@@ -162,12 +166,12 @@ class Program:
     def analyze(self) -> MachineResult:
         """Traffic and cycles without data; the result has no outputs."""
         with diagnosed(self.source.texts):
-            return machine.analyze(self.snapshot("hardware").module)
+            return self.snapshot("hardware").machine.analyze()
 
     def check_order(self) -> None:
         """Raises CheckError if two engines touch the same bytes without an order between them."""
         with diagnosed(self.source.texts):
-            machine.check_order(self.snapshot("hardware").module)
+            self.snapshot("hardware").machine.check_order()
 
     @cached_property
     def compulsory(self) -> tuple[int, int] | None:

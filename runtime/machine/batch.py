@@ -59,7 +59,7 @@ class Places:
     @staticmethod
     def of(at: npt.NDArray[np.int64]) -> Places:
         zero = (0,) * at.ndim
-        steps = [int(at[zero[:d] + (1,) + zero[d + 1 :]] - at[zero]) if n > 1 else 0 for d, n in enumerate(at.shape)]
+        steps = [int(at[(*zero[:d], 1, *zero[d + 1 :])] - at[zero]) if n > 1 else 0 for d, n in enumerate(at.shape)]
         positions = np.indices(at.shape, sparse=True)
         even = at[zero] + sum(step * p for step, p in zip(steps, positions, strict=True))
         return Places(at, tuple(steps) if np.array_equal(np.broadcast_to(even, at.shape), at) else None)

@@ -54,8 +54,16 @@ def operator(step: Instruction) -> Operator:
         case hardware.ReduceOp():
             return _reduce(step, step.op)
         case _:
-            result = step.output.element
-            return Operator((step.views[0].element.numpy,), lambda source: convert(source, result))
+            return _converted(step)
+
+
+def _converted(step: Instruction) -> Operator:
+    result = step.output.element
+
+    def apply(source: Array) -> Array:
+        return convert(source, result)
+
+    return Operator((step.views[0].element.numpy,), apply)
 
 
 def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:

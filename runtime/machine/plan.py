@@ -7,16 +7,16 @@ touched. All checks of the machine are made on the way, on the addresses of all 
 
 Whatever cannot be proven, errors of the program among it, ends the attempt. Then one loop more is executed serially, or
 cut where its iterations differ (`Cut`), and the walk starts again. Where no loop is left the kernel has no plan, and is
-executed byte by byte, with the same checks.
+executed instruction by instruction, with the same checks on bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, product
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,27 +25,26 @@ from ...dialects import hardware
 from ...dialects.errors import UserError
 from ...dialects.transfer import Region
 from . import compute
-from .access import access
-from .batch import Apply, Call, Counting, Places, Plan, Segment, Transfer, finished
+from .access import Access
+from .batch import Plan, Transfer, finished
 from .cases import Case, Cases
-from .forward import Selection, Written
+from .forward import Written
 from .program import Instruction, Kernel, Loop, Node, View
-from .tiles import Tiles, Unproven, inside
+from .tiles import Places, Tiles, Unproven, inside
+from .values import Value, Values
 
 Array: TypeAlias = npt.NDArray[Any]
 
-MOST_CALLS = 1 << 16
-"""Calls of a plan; a kernel that needs more is executed byte by byte."""
 MOST_ELEMENTS = 1 << 23
-"""Elements of one value in one iteration of the outermost batched loop."""
+"""Elements of one value in one iteration of the outermost batched loop, where loops inside can be cut."""
 
 
 class Cut(Exception):
     """The iterations of a batched loop are not alike: those from each of `places` on differ from the ones before."""
 
-    def __init__(self, loop: Loop, places: set[int]) -> None:
+    def __init__(self, loop: Loop, places: Iterable[int]) -> None:
         super().__init__()
-        self.loop, self.places = loop, places
+        self.loop, self.places = loop, set(places)
 
 
 def plan(kernel: Kernel, cases: Mapping[Instruction, Cases], sizes: Mapping[str, int]) -> Plan | None:
@@ -67,11 +66,11 @@ def plan(kernel: Kernel, cases: Mapping[Instruction, Cases], sizes: Mapping[str,
                 return None
             serial.add(loop)
         except UserError:
-            return None
+            return None  # the walk through the instructions will meet it again, and say where
 
 
 class _Walk:
-    """One attempt. `counters` are numbers or arrays, `first` the first value of each; `scope` the batched loops."""
+    """One attempt. `counters` are numbers or arrays, `first` the first value of each; `scope` are the batched loops."""
 
     def __init__(
         self,
@@ -79,29 +78,25 @@ class _Walk:
         cases: Mapping[Instruction, Cases],
         sizes: Mapping[str, int],
         serial: set[Loop],
-        cuts: dict[Loop, set[int]],
+        cuts: Mapping[Loop, set[int]],
     ) -> None:
         self.kernel, self.cases, self.sizes, self.serial, self.cuts = kernel, cases, sizes, serial, cuts
         self.counters: list[Any] = [0] * kernel.depth
         self.first = [0] * kernel.depth
         self.scope: list[Loop] = []
-        self.tiles = Tiles(kernel)
-        self.segments = [Segment()]
-        self.axes: list[frozenset[int]] = []
-        self.extents: list[tuple[int, ...]] = []
-        self.types: list[np.dtype[Any]] = []
-        self.parents: dict[int, tuple[int, Selection]] = {}
-        self.known: list[dict[object, int]] = [{}]
+        self.tiles: Tiles[Value] = Tiles(kernel)
+        self.values = Values(kernel)
         self.stores: list[Transfer] = []
-        self.instructions, self.calls, self.links = 0, 0, Counter[str]()
+        self.instructions, self.links = 0, Counter[str]()
 
     def plan(self) -> Plan:
-        arguments = range(self.kernel.arguments)
+        """Raises Cut, Unproven, or UserError for what no plan can hold."""
+        read = {view.buffer for step in self.kernel.instructions() for view in step.views[:-1]}
         written = {step.output.buffer for step in self.kernel.instructions()}
-        if any(view.buffer in written for s in self.kernel.instructions() for view in s.views[:-1] if view.buffer in arguments):
+        if any(number < self.kernel.arguments for number in read & written):
             raise Unproven
         self.block(self.kernel.body)
-        return Plan(finished(self.segments), len(self.axes), self.instructions, self.links)
+        return Plan(finished(self.values.segments), self.values.count, self.instructions, self.links)
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
@@ -118,76 +113,70 @@ class _Walk:
             for value in range(lower, upper):
                 self.iterations(loop, value, value + 1)
             return
-        written = {step.output.buffer for step in loop.instructions() if step.output.buffer >= self.kernel.arguments}
-        ends = [lower, *sorted(place for place in self.cuts.get(loop, ()) if lower < place < upper), upper]
-        for low, high in pairwise(ends):
+        written = {step.output.buffer for step in loop.instructions()} - set(range(self.kernel.arguments))
+        cuts = (place for place in self.cuts.get(loop, ()) if lower < place < upper)
+        for low, high in pairwise([lower, *sorted(cuts), upper] if lower < upper else []):
             self.tiles.poison(written, loop)
             self.batch(loop, low, high)
         self.tiles.poison(written, loop)
 
-    def iterations(self, loop: Loop, low: int, high: int) -> None:
-        shape = [-1 if d == loop.depth else 1 for d in range(self.kernel.depth)]
-        self.counters[loop.depth] = np.arange(low, high).reshape(shape) if high - low > 1 else low
-        self.first[loop.depth] = low
-        self.block(loop.body)
-        self.counters[loop.depth] = low
-
     def batch(self, loop: Loop, low: int, high: int) -> None:
         outermost = not self.scope
         if outermost:
-            self.segments.append(Segment(loop.depth, high - low))
-            self.known.append({})
+            self.values.begin(loop.depth, high - low)
             self.stores = []
         self.scope.append(loop)
         self.iterations(loop, low, high)
         self.scope.pop()
         if outermost:
+            self.values.end()
             if not self.disjoint():
                 raise Unproven(loop)
-            self.segments.append(Segment())
-            self.known.pop()
 
-    def extent(self, axes: frozenset[int]) -> int:
-        """Iterations over the loops at some depths."""
-        found = (self.counters[d] for d in axes)
-        return prod(c.size for c in found if isinstance(c, np.ndarray))
+    def iterations(self, loop: Loop, low: int, high: int) -> None:
+        depth, count = loop.depth, high - low
+        along = [-1 if d == depth else 1 for d in range(self.kernel.depth)]
+        self.counters[depth] = np.arange(low, high).reshape(along) if count > 1 else low
+        self.first[depth], self.values.sizes[depth] = low, count
+        self.block(loop.body)
+        self.counters[depth], self.values.sizes[depth] = low, 1
 
     def moving(self) -> list[Loop]:
         """Batched loops of more than one iteration."""
-        return [loop for loop in self.scope if isinstance(self.counters[loop.depth], np.ndarray)]
+        return [loop for loop in self.scope if self.values.sizes[loop.depth] > 1]
 
     def same(self, value: Any) -> int:
         """A number that is the same in all iterations. Raises Cut where it is not."""
         if not isinstance(value, np.ndarray):
             return int(value)
+        found = np.asarray(value, np.int64)
         for loop in reversed(self.moving()):
-            changes = np.diff(value, axis=loop.depth).any(axis=tuple(d for d in range(value.ndim) if d != loop.depth))
-            if changes.any():
-                raise Cut(loop, {self.first[loop.depth] + 1 + int(n) for n in np.flatnonzero(changes)})
-        return int(value.flat[0])
+            others = tuple(d for d in range(found.ndim) if d != loop.depth)
+            changes = np.flatnonzero(np.diff(found, axis=loop.depth).any(axis=others))
+            if changes.size:
+                raise Cut(loop, (self.first[loop.depth] + 1 + int(n) for n in changes))
+        return int(found.flat[0])
 
     def case(self, step: Instruction) -> Case:
         """The case of an instruction, the same in all iterations."""
         cases = self.cases[step]
-        moving = [loop for loop in self.moving() if loop.depth in step.depends]
+        moving = [loop.depth for loop in self.moving() if loop.depth in step.depends]
         if moving:
-            shape = [self.counters[loop.depth].size for loop in moving]
             kinds: dict[Region, int] = {}
-            trial, found = list(self.first), np.zeros([1] * self.kernel.depth + [0], np.int64)
             numbers: list[int] = []
-            for offsets in product(*map(range, shape)):
-                for loop, offset in zip(moving, offsets, strict=True):
-                    trial[loop.depth] = self.first[loop.depth] + offset
-                numbers.append(kinds.setdefault(cases.at(trial).region, len(kinds)))
-            depths = {loop.depth: n for loop, n in zip(moving, shape, strict=True)}
-            found = np.asarray(numbers).reshape([depths.get(d, 1) for d in range(self.kernel.depth)])
-            self.same(found)
+            at = list(self.first)
+            for offsets in product(*(range(self.values.sizes[depth]) for depth in moving)):
+                for depth, offset in zip(moving, offsets, strict=True):
+                    at[depth] = self.first[depth] + offset
+                numbers.append(kinds.setdefault(cases.at(at).region, len(kinds)))
+            extents = [self.values.sizes[d] if d in moving else 1 for d in range(self.kernel.depth)]
+            self.same(np.asarray(numbers).reshape(extents))
         return cases.at(self.first)
 
     # --- instructions ---------------------------------------------------------------------------------------------
 
     def instruction(self, step: Instruction) -> None:
-        case, times = self.case(step), prod(self.counters[loop.depth].size for loop in self.moving())
+        case, times = self.case(step), prod(self.values.sizes)
         self.instructions += times
         if case.link is not None:
             self.links[case.link[0]] += case.link[1] * times
@@ -197,135 +186,113 @@ class _Walk:
                 self.check(view, base, part)
         if case.whole is not None:
             self.check(step.output, bases[-1], case.whole)
-        value = None if case.empty else self.value(step, case, bases)
-        self.write(step, case, bases[-1], value)
+        self.write(step, case, bases[-1], None if case.empty else self.value(step, case, bases))
+        loops = self.moving()[1:]
+        if loops and self.values.segments[-1].widest > MOST_ELEMENTS:
+            depth = loops[-1].depth
+            raise Cut(loops[-1], [self.first[depth] + self.values.sizes[depth] // 2])
 
-    def base(self, view: View) -> Any:
+    def base(self, view: View) -> Places:
         """The address of a view: absolute on chip, relative to its buffer off chip."""
         return (self.kernel.buffers[view.buffer].offset or 0) + view.offset.at(self.counters)
 
-    def check(self, view: View, base: Any, part: Any) -> None:
+    def check(self, view: View, base: Places, part: Access) -> None:
         buffer = self.kernel.buffers[view.buffer]
         if not inside(buffer, view.align, base, part):
             raise Unproven
-        if buffer.offset is not None and self.blocks_leave(view, base, part):
+        leaves = np.min(base) + part.offset < 0 or np.max(base) + part.end > self.sizes[view.memory]
+        if buffer.offset is not None and leaves:
             raise Unproven
 
-    def blocks_leave(self, view: View, base: Any, part: Any) -> bool:
-        return bool(np.min(base) + part.offset < 0 or np.max(base) + part.end > self.sizes[view.memory])
-
-    def value(self, step: Instruction, case: Case, bases: Sequence[Any]) -> int:
-        extents = tuple(case.region[a][1] - case.region[a][0] if a >= 0 else 1 for a in step.axes[-1])
-        kind = step.output.element.numpy
+    def value(self, step: Instruction, case: Case, bases: Sequence[Places]) -> Value:
+        """What is written to the active region of the output."""
+        region, dtype = case.region, step.output.element.numpy
+        extents = tuple(high - low for low, high in _region(step.axes[-1], region))
         match step.op:
             case hardware.MatmulOp():
                 return self.product(step, step.op, case, bases, extents)
             case hardware.FillOp():
                 filled = compute.filled(step, step.op)
-                return self.apply((), lambda: filled, extents, kind)
+                return self.values.apply([], lambda: filled, extents, dtype)
             case hardware.IotaOp():
                 assert step.map is not None
-                axes = frozenset(step.map.depends) & {loop.depth for loop in self.scope}
-                region = case.region
-                return self.add(
-                    Counting((), len(self.axes), self.varies(axes), (), tuple(self.counters),
-                             lambda counters: self._lead(compute.iota(step, counters, region), extents)),
-                    axes, extents, kind,
-                )  # fmt: skip
+
+                def counted(at: Sequence[int | Array]) -> Array:
+                    return compute.iota(step, at, region)
+
+                return self.values.counting(self.counters, step.map.depends, counted, extents, dtype)
             case _:
                 inputs = [self.read(step, case, bases, n) for n in range(len(step.views) - 1)]
-                operator = compute.operator(step)
                 if isinstance(step.op, hardware.DmaOp) and step.views[0].element == step.output.element:
                     return inputs[0]
-                lifted = tuple(self.lifted(value, t) for value, t in zip(inputs, operator.types, strict=True))
-                return self.apply(lifted, operator.apply, extents, kind)
+                operator = compute.operator(step)
+                lifted = [self.values.lifted(value, t) for value, t in zip(inputs, operator.types, strict=True)]
+                return self.values.apply(lifted, operator.apply, extents, dtype)
 
     def product(
-        self, step: Instruction, op: hardware.MatmulOp, case: Case, bases: Sequence[Any], extents: tuple[int, ...]
-    ) -> int:
-        started = op.overwrite is not None
-        if not started and step.init is not None:
-            started = not self.same(sum(abs(np.asarray(value)) for value in step.init.at(self.counters)))
-        before = () if started else (self.read(step, case, bases, 2),)
-        kind = step.output.element.numpy
+        self, step: Instruction, op: hardware.MatmulOp, case: Case, bases: Sequence[Places], extents: tuple[int, ...]
+    ) -> Value:
+        """The operands are brought into the form that a product takes once, however many products take them."""
+        starts = op.overwrite is not None
+        if not starts and step.init is not None:
+            going = sum(np.abs(np.asarray(value)) for value in step.init.at(self.counters))
+            starts = not self.same(going)
+        before = [] if starts else [self.read(step, case, bases, 2)]
+        region, dtype = case.region, step.output.element.numpy
         if case.accesses[0] is None or case.accesses[1] is None:  # no valid element of k
-            return before[0] if before else self.apply((), lambda: np.zeros((), kind), extents, kind)
-        sides = tuple(self.matrices(step, op, side, self.read(step, case, bases, side)) for side in (0, 1))
-        region = case.region
+            return before[0] if before else self.values.apply([], lambda: np.zeros((), dtype), extents, dtype)
+        sides = [self.matrices(step, op, side, self.read(step, case, bases, side)) for side in (0, 1)]
 
         def multiplied(lhs: Array, rhs: Array, total: Array | None = None) -> Array:
             return compute.product(step, op, region, lhs, rhs, total)
 
-        return self.apply((*sides, *before), multiplied, extents, kind)
+        return self.values.apply([*sides, *before], multiplied, extents, dtype)
 
-    def matrices(self, step: Instruction, op: hardware.MatmulOp, side: int, value: int) -> int:
-        lifted = self.lifted(value, compute.product_type(step))
+    def matrices(self, step: Instruction, op: hardware.MatmulOp, side: int, value: Value) -> Value:
+        lifted = self.values.lifted(value, compute.product_type(step))
+        shape = compute.matrices(op, side, np.empty(value.extents, np.bool_)).shape
 
-        def made() -> int:
-            return self.apply((lifted,), lambda array: compute.matrices(op, side, array), None, self.types[lifted])
+        def made(array: Array) -> Array:
+            return compute.matrices(op, side, array)
 
-        return self.once(("matrices", lifted, op.spec.data, side), made)
+        key = ("matrices", lifted.number, op.spec.data, side)
+        return self.values.once(key, lambda: self.values.apply([lifted], made, shape, lifted.dtype))
 
-    def read(self, step: Instruction, case: Case, bases: Sequence[Any], number: int) -> int:
-        view, part = step.views[number], case.accesses[number]
+    def read(self, step: Instruction, case: Case, bases: Sequence[Places], number: int) -> Value:
+        view, part, base = step.views[number], case.accesses[number], bases[number]
         if part is None:
             raise Unproven
-        region = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
-        extents, kind = part.logical, view.element.numpy
+        region = _region(step.axes[number], case.region)
         if view.buffer < self.kernel.arguments:
-            at = self.offchip(bases[number])
-            axes = frozenset(d for d, n in enumerate(at.shape) if n > 1)
-
-            def load() -> int:
-                call = Transfer(
-                    (), len(self.axes), self.varies(axes), view=view, part=part, places=Places.of(at)
-                )
-                return self.add(call, axes, extents, kind)
-
-            return self.once((view.buffer, kind, view.layout, region, at.shape, at.tobytes()), load)
-        found = self.tiles.read(view, bases[number], part, region)
+            at = self.offchip(base)
+            key = (view.buffer, view.element.name, view.layout, region, at.shape, at.tobytes())
+            return self.values.once(key, lambda: self.values.load(view, part, at))
+        found = self.tiles.read(view, base, part, region)
         if isinstance(found, tuple):
-            return self.selected(*found)
-        pieces = tuple(value for value, _, _ in found)
+            return self.values.selected(*found)
+        return self.values.gathered(found, part.logical, view.element.numpy)
 
-        def gathered(*arrays: Array) -> Array:
-            lead = np.broadcast_shapes(*(array.shape[: self.kernel.depth] for array in arrays))
-            whole = np.empty((*lead, prod(extents)), kind)
-            for array, (_, places, indices) in zip(arrays, found, strict=True):
-                flat = array.reshape(*array.shape[: self.kernel.depth], -1)
-                whole[..., places] = flat[..., indices]
-            return whole.reshape(*lead, *extents)
-
-        return self.apply(pieces, gathered, extents, kind)
-
-    def write(self, step: Instruction, case: Case, base: Any, value: int | None) -> None:
+    def write(self, step: Instruction, case: Case, base: Places, value: Value | None) -> None:
         view, part = step.output, case.accesses[-1]
-        if part is None and case.whole is None:
-            return
-        if view.buffer < self.kernel.arguments:
-            if value is None or part is None or part.trim is not None or case.whole not in (None, part):
-                raise Unproven
-            self.store(view, part, self.offchip(base), value)
-            return
-        valid = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[-1])
-        whole = tuple((0, extent) for extent in view.shape) if case.whole is not None else valid
-        written = Written(view.layout, whole, valid)
         touched = case.whole if case.whole is not None else part
-        assert touched is not None
-        self.tiles.write(view, base, part if part is not None else touched, touched, written, value)
-
-    # --- off chip -------------------------------------------------------------------------------------------------
-
-    def offchip(self, base: Any) -> npt.NDArray[np.int64]:
-        return base if isinstance(base, np.ndarray) else np.full((1,) * self.kernel.depth, base, np.int64)
-
-    def store(self, view: View, part: Any, at: npt.NDArray[np.int64], value: int) -> None:
+        if touched is None:
+            return
+        valid = _region(step.axes[-1], case.region)
+        if view.buffer >= self.kernel.arguments:
+            whole = tuple((0, extent) for extent in view.shape) if case.whole is not None else valid
+            self.tiles.write(view, base, part or touched, touched, Written(view.layout, whole, valid), value)
+            return
+        if value is None or part is None or part.trim is not None or case.whole not in (None, part):
+            raise Unproven
+        at = self.offchip(base)
         for loop in self.moving():
             if at.shape[loop.depth] == 1:
-                raise Unproven(loop)
-        call = Transfer((value,), None, True, view=view, part=part, places=Places.of(at))
-        self.stores.append(call)
-        self.append(call)
+                raise Unproven(loop)  # all iterations write the same bytes
+        self.stores.append(self.values.store(view, part, at, value))
+
+    def offchip(self, base: Places) -> npt.NDArray[np.int64]:
+        """One address per iteration, an axis for every loop."""
+        return base if isinstance(base, np.ndarray) else np.full((1,) * self.kernel.depth, base, np.int64)
 
     def disjoint(self) -> bool:
         """Whether no byte off chip is written twice in the outermost batched loop."""
@@ -344,74 +311,7 @@ class _Walk:
                 return False
         return True
 
-    # --- values ---------------------------------------------------------------------------------------------------
 
-    def append(self, call: Call) -> None:
-        self.calls += 1
-        if self.calls > MOST_CALLS:
-            raise UserError("too many calls")
-        self.segments[-1].calls.append(call)
-
-    def add(self, call: Call, axes: frozenset[int], extents: tuple[int, ...] | None, kind: np.dtype[Any]) -> int:
-        """Numbers the value of a call. `extents` are those of the region it holds, None where nobody asks."""
-        self.append(call)
-        self.axes.append(axes)
-        self.extents.append(extents or ())
-        self.types.append(kind)
-        return len(self.axes) - 1
-
-    def varies(self, axes: frozenset[int]) -> bool:
-        return not self.scope or self.scope[0].depth in axes
-
-    def apply(
-        self, inputs: tuple[int, ...], function: Callable[..., Array], extents: tuple[int, ...] | None, kind: np.dtype[Any]
-    ) -> int:
-        axes = frozenset[int]().union(*(self.axes[value] for value in inputs))
-        if extents is not None:
-            segment, inner = self.segments[-1], axes - ({self.scope[0].depth} if self.scope else set())
-            elements = prod(extents) * self.extent(frozenset(inner))
-            segment.widest = max(segment.widest, elements)
-            if elements > MOST_ELEMENTS and len(self.moving()) > 1:
-                loop = self.moving()[-1]
-                raise Cut(loop, {self.first[loop.depth] + self.counters[loop.depth].size // 2})
-            plain = function
-            function = lambda *arrays: self._lead(plain(*arrays), extents)  # noqa: E731
-        return self.add(Apply(inputs, len(self.axes), self.varies(axes), (), function), axes, extents, kind)
-
-    def _lead(self, array: Array, extents: tuple[int, ...]) -> Array:
-        """`array` over the whole of its region, with an axis per loop in front."""
-        rank = self.kernel.depth + len(extents)
-        lead = array.shape[: self.kernel.depth] if array.ndim == rank else (1,) * self.kernel.depth
-        return array if array.shape == (*lead, *extents) else np.broadcast_to(array, (*lead, *extents))
-
-    def once(self, key: object, made: Callable[[], int]) -> int:
-        """The value known by a key, or a new one."""
-        for layer in self.known:
-            if key in layer:
-                return layer[key]
-        value = self.known[-1][key] = made()
-        return value
-
-    def lifted(self, value: int, kind: np.dtype[Any]) -> int:
-        """A value in another type; what is selected of a value is selected of it in that type."""
-        if self.types[value] == kind:
-            return value
-        if value in self.parents:
-            source, part = self.parents[value]
-            return self.selected(self.lifted(source, kind), part)
-        extents = self.extents[value]
-        return self.once(
-            ("lifted", value, kind), lambda: self.apply((value,), lambda array: array.astype(kind), extents, kind)
-        )
-
-    def selected(self, value: int, part: Selection) -> int:
-        if part.identity(self.extents[value]):
-            return value
-
-        def made() -> int:
-            call = Apply((value,), len(self.axes), self.varies(self.axes[value]), (), part.of)
-            new = self.add(call, self.axes[value], part.shape, self.types[value])
-            self.parents[new] = (value, part)
-            return new
-
-        return self.once((value, part), made)
+def _region(axes: Sequence[int], region: Region) -> Region:
+    """Of one view of an instruction on a region."""
+    return tuple((0, 1) if axis < 0 else region[axis] for axis in axes)

@@ -27,13 +27,24 @@ class Replay:
         self.plan, self.launch, self.memory = plan, launch, memory
 
     def possible(self) -> bool:
-        """Whether all that is loaded is defined, and nothing that is written is loaded under another name."""
-        return self._apart() and self._defined()
+        """Whether all that is loaded lies in memory and is defined, and nothing that is written is loaded under another
+        name."""
+        return self._apart() and self._within() and self._defined()
+
+    def _within(self) -> bool:
+        for load in self.plan.loads():
+            base = self.launch.bases[load.view.buffer]
+            low, high = int(load.places.at.min()), int(load.places.at.max())
+            if base + low + load.part.offset < 0 or base + high + load.part.end > self.memory.size:
+                return False
+        return True
 
     def _apart(self) -> bool:
         kernel, bases = self.launch.kernel, self.launch.bases
         spans = [(bases[n], bases[n] + kernel.buffers[n].size) for n in range(kernel.arguments)]
-        read = {view.buffer for step in kernel.instructions() for view in step.views[:-1]} & set(range(kernel.arguments))
+        read = {view.buffer for step in kernel.instructions() for view in step.views[:-1]} & set(
+            range(kernel.arguments)
+        )
         written = {step.output.buffer for step in kernel.instructions()} & set(range(kernel.arguments))
         return not any(
             n != m and spans[n][0] < spans[m][1] and spans[m][0] < spans[n][1] for n in written for m in read | written
@@ -85,7 +96,10 @@ class Replay:
             case Counting(counters=counters, function=function):
                 cut = (slice(None),) * (axis or 0) + (slice(low, high),)
                 return function(
-                    [c[cut] if isinstance(c, np.ndarray) and axis is not None and c.shape[axis] > 1 else c for c in counters]
+                    [
+                        c[cut] if isinstance(c, np.ndarray) and axis is not None and c.shape[axis] > 1 else c
+                        for c in counters
+                    ]
                 )
             case Transfer(output=None):
                 self._store(call, call.places.part(axis, low, high), inputs[0])

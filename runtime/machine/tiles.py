@@ -1,15 +1,15 @@
 """What on-chip memories hold, without data: which value was last written to which bytes, in all iterations at once.
 
-Addresses are numbers, or arrays over the iterations of the loops whose bodies are executed for many iterations at once,
-one axis per loop. Each iteration has on-chip memories of its own there: it sees what was written before the loop, unless
-the loop writes that buffer too, and what it has written itself. What cannot be told is no error but `Unproven`.
+Addresses are numbers, or arrays over the iterations of the loops that are executed many iterations at once, one axis
+per loop. Each of these iterations has on-chip memories of its own: it sees what was written before the loop, unless the
+loop writes that buffer too, and what it has written itself. What cannot be told is no error but `Unproven`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from .access import Access
 from .forward import MISSING, POISON, Indices, Selection, Written, indices, selection
 from .program import Buffer, Kernel, Loop, View
 
+V = TypeVar("V")
 Places: TypeAlias = "int | npt.NDArray[np.int64]"
 """The address of a view: one, or one per iteration."""
 
@@ -33,9 +34,9 @@ class Unproven(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Tile:
-    """The bytes [low, high) behind `base`. `dense`: all of them were written. Without `value` they are poison, because of
-    `loop` if it is one that writes them in other iterations."""
+class Tile(Generic[V]):
+    """The bytes [low, high) behind `base`. `dense`: all of them were written. Without `value` they are poison; `loop`
+    is the one that writes them in other iterations, if one does."""
 
     base: Places
     low: int
@@ -43,23 +44,18 @@ class Tile:
     dense: bool
     written: Written | None = None
     view: View | None = None
-    value: int | None = None
+    value: V | None = None
     loop: Loop | None = None
 
 
-Pieces: TypeAlias = "list[tuple[int, Indices, Indices]]"
-"""Values, which elements of the region come from each, and which elements of the value they are (both flat)."""
-Found: TypeAlias = "tuple[int, Selection] | Pieces"
-
-
-class Tiles:
-    """The on-chip memories of a kernel."""
+class Tiles(Generic[V]):
+    """The on-chip memories of a kernel; V stands for values."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.buffers = kernel.buffers
         local = range(kernel.arguments, len(self.buffers))
         self.near = {n: [m for m in local if m != n and _share(kernel, n, m)] for n in local}
-        self.tiles: dict[int, list[Tile]] = {n: [] for n in local}
+        self.tiles: dict[int, list[Tile[V]]] = {n: [] for n in local}
 
     def poison(self, buffers: Iterable[int], loop: Loop | None) -> None:
         """Nothing is known of these buffers any more."""
@@ -68,7 +64,7 @@ class Tiles:
             assert offset is not None
             self._put(number, Tile(offset, 0, self.buffers[number].size, True, loop=loop))
 
-    def write(self, view: View, base: Places, part: Access, whole: Access, written: Written, value: int | None) -> None:
+    def write(self, view: View, base: Places, part: Access, whole: Access, written: Written, value: V | None) -> None:
         """A value, or none, at an address; `part` and `whole` are what holds it and all that is touched."""
         if view.layout.overlaps:
             raise Unproven
@@ -76,18 +72,23 @@ class Tiles:
         low, high = min(part.low, whole.low), max(part.high, whole.high)
         self._put(view.buffer, Tile(base, low, high, touched == high - low, written, view, value))
 
-    def _put(self, number: int, tile: Tile) -> None:
+    def _put(self, number: int, tile: Tile[V]) -> None:
         """The latest in its buffer; poison, as the value of another buffer, in those that share bytes with it."""
         for buffer in (number, *self.near[number]):
-            new = tile if buffer == number else Tile(tile.base, tile.low, tile.high, tile.dense, loop=tile.loop)
+            new = tile if buffer == number else replace(tile, written=None, view=None, value=None)
             kept = self.tiles[buffer]
             if tile.dense:
                 kept = [old for old in kept if not _covers(tile, old)]
             self.tiles[buffer] = [*kept, new]
 
-    def read(self, view: View, base: Places, part: Access, region: Region) -> Found:
-        """Where the elements of a region come from. Raises Unproven unless each has a value of the buffer."""
-        pieces: Pieces = []
+    def read(
+        self, view: View, base: Places, part: Access, region: Region
+    ) -> tuple[V, Selection] | list[tuple[V, Indices, Indices]]:
+        """Where the elements of a region come from: a part of one value, or pieces of several: values, which elements
+        of the region come from each, and which elements of the value they are (both flat).
+
+        Raises Unproven unless each of them is known to have a value of the buffer."""
+        pieces: list[tuple[V, Indices, Indices]] = []
         missing: Indices | None = None
         for tile in reversed(self.tiles[view.buffer]):
             shift = _shift(base, part, tile)
@@ -122,7 +123,7 @@ def _share(kernel: Kernel, left: int, right: int) -> bool:
     return a.memory == b.memory and a.offset < b.offset + b.size and b.offset < a.offset + a.size
 
 
-def _covers(new: Tile, old: Tile) -> bool:
+def _covers(new: Tile[V], old: Tile[V]) -> bool:
     """Whether all bytes of an older tile have been written anew, in every iteration."""
     shift = old.base - new.base
     if isinstance(shift, int):
@@ -130,7 +131,7 @@ def _covers(new: Tile, old: Tile) -> bool:
     return bool(shift.min() + old.low >= new.low and shift.max() + old.high <= new.high)
 
 
-def _shift(base: Places, part: Access, tile: Tile) -> int | None:
+def _shift(base: Places, part: Access, tile: Tile[V]) -> int | None:
     """By how many bytes a view lies behind a tile, None where they share no byte in any iteration.
 
     Raises Unproven where they share bytes in different ways."""

@@ -1,0 +1,253 @@
+"""Many iterations at once: the same results and the same errors as one instruction after another."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from machine_programs import lines, local, loop, parsed, program, row_pipeline, view
+from mutant_programs import PROGRAMS
+from mutants import mutants
+from random_programs import Case, inputs_of, programs
+from test_machine_access import addresses, regions
+from test_random_machine import TARGETS, lowered
+from tilewright.dialects.errors import UserError
+from tilewright.dialects.layout import Layout
+from tilewright.dialects.transfer import Region
+from tilewright.runtime.machine import Machine, MachineOptions, batch, plan, replay, tiles
+from tilewright.runtime.machine.balance import in_list_order
+from tilewright.runtime.machine.forward import MISSING, POISON, Written, indices, selection
+from tilewright.runtime.machine.queues import in_program_order, walk
+
+import tilewright
+from tilewright.arrays import gather_inputs
+
+ROW = (1, 64)
+X = [np.random.default_rng(3).normal(size=(8, 64)).astype(np.float32)]
+
+
+def outcome(machine: Machine, inputs: list[Any], batched: bool, check: bool = True) -> object:
+    """Outputs and counts, or the error's message. Races are not looked for: the data must speak for itself."""
+    options = MachineOptions(check=check, check_order=False, batch=batched)
+    try:
+        result = machine.run(inputs, options)
+    except UserError as error:
+        return error.message
+    return tuple(array.tobytes() for array in result.outputs), result.kernels, result.links
+
+
+def iterations(machine: Machine) -> list[int]:
+    """Of the batched loops of the first kernel; nothing where it has no plan."""
+    found = machine.plan(machine.program.launches[0].kernel)
+    return [] if found is None else [segment.count for segment in found.segments if segment.calls]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_programs(target: str) -> None:
+    planned = Counter[bool]()
+
+    @settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(programs(), st.booleans())
+    def check(case: Case, checks: bool) -> None:
+        machine, inputs = Machine(lowered(case, target)), inputs_of(case.module, 0)
+        assert outcome(machine, inputs, True, checks) == outcome(machine, inputs, False, checks)
+        planned.update(machine.plan(launch.kernel) is not None for launch in machine.program.launches)
+
+    check()
+    assert planned[True] > planned[False]
+
+
+@pytest.mark.parametrize("name", ["attention", "layer norm", "product with epilogue", "gate"])
+def test_programs_with_something_wrong(name: str) -> None:
+    target, text = PROGRAMS[name]
+    compiled = tilewright.compile(tilewright.load(text), target)
+    inputs = list(gather_inputs(compiled.source, None, 0))
+    kinds = Counter[type]()
+    for mutant in random.Random(2).sample(list(mutants(compiled.module)), 12):
+        try:
+            machine = Machine(mutant.of(compiled.module))
+        except UserError:
+            continue
+        walked = outcome(machine, inputs, False)
+        assert outcome(machine, inputs, True) == walked, f"{mutant.kind}, {mutant.what}"
+        kinds[type(walked)] += 1
+    assert kinds[str] and kinds[tuple]
+
+
+def test_compiled_loops_are_batched() -> None:
+    text = "func.func @f(%x: tensor<96x64xf16>) -> tensor<96x64xf16> {{ %y = graph.{op} %x{more}\n func.return %y }}"
+    for op, more in (("exp", ""), ("softmax", " {axis = -1 : i64}")):
+        compiled = tilewright.compile(tilewright.load(text.format(op=op, more=more)), "davinci{memory.ub.bytes=4KiB}")
+        assert max(iterations(compiled.snapshot("hardware").machine)) > 1
+
+
+# --- flow between iterations ------------------------------------------------------------------------------------------
+
+
+def row(name: str, buffer: str, offset: str = "0", memory: str = "ub", **more: Any) -> str:
+    return view(name, buffer, ROW, "f32", memory, offset=offset, counters=("i",) if "d0" in offset else (), **more)
+
+
+def kernel(*body: str, count: int = 8, after: str = "", before: str = "") -> str:
+    """Rows of x0 to rows of y0 by way of %a (two slots) and %b."""
+    buffers = (local("a", 0, ROW, "f32", "ub", slots=2), local("b", 1024, ROW, "f32", "ub"))
+    text = lines(*buffers, before, loop("i", count, lines(*body)), after)
+    return program(text, [((8, 64), "f32")], [((8, 64), "f32"), ((8, 64), "f32")])
+
+
+def load(offset: str = "d0 * 256", slot: str = "0", name: str = "a", fresh: str = ", fresh") -> str:
+    source, destination = row(f"s{name}", "x0", offset, "gm"), row(f"l{name}", name, slot)
+    return lines(source, destination, f'hardware.dma %s{name}, %l{name} {{engine = "mte2"{fresh}}}')
+
+
+def store(offset: str = "d0 * 256", slot: str = "0", name: str = "a", number: str = "0") -> str:
+    source, destination = row(f"r{number}", name, slot), row(f"t{number}", "y0", offset, "gm")
+    return lines(source, destination, f'hardware.dma %r{number}, %t{number} {{engine = "mte3"}}')
+
+
+ADD = lines(row("p", "b"), row("q", "a"), row("o", "b"), 'hardware.vector %p, %q, %o {fn = "add", engine = "vector"}')
+NEXT = "(d0 + 1) mod 8 * 256"
+FIRST = lines(
+    view("s", "x0", ROW, "f32", "gm"), view("l", "a", ROW, "f32", "ub", offset="256"),
+    'hardware.dma %s, %l {engine = "mte2", fresh}',
+)  # fmt: skip
+ZERO = lines(row("z", "b"), 'hardware.fill %z {value = 0.0 : f32, engine = "vector", fresh}')
+TWICE = "%x0, %y0, %y1 {callee = @k}\nhardware.launch %x0, %y1, %y0"
+BACK = "%x0, %y0, %y1 {callee = @k}\nhardware.launch %x0, %y1, %y0 {callee = @k}\nhardware.launch %y0, %y0, %y1"
+SHAPES: dict[str, tuple[str, str, list[int], bool]] = {
+    "independent": (kernel(load(), store()), TWICE, [8], True),
+    "two slots": (kernel(load(slot="d0 mod 2 * 256"), store(slot="d0 mod 2 * 256")), TWICE, [8], True),
+    "a sum over iterations": (kernel(load(), ADD, store(name="b"), before=ZERO), TWICE, [1], True),
+    "what the iteration before loaded": (
+        kernel(store(slot="(d0 + 1) mod 2 * 256"), load(slot="d0 mod 2 * 256"), before=FIRST), TWICE, [1], True
+    ),
+    "what the last iteration left": (kernel(load(), store(), after=store("0", number="1")), TWICE, [1], True),
+    "rows written twice": (kernel(load(), store(), store(NEXT, number="1")), TWICE, [1], True),
+    "a row that all iterations write": (kernel(load(), store(), store("0", number="1")), TWICE, [1], True),
+    "in place": (kernel(load(), store("1792 - d0 * 256")), BACK, [8], True),
+    "what nobody wrote": (kernel(load(), store()), "%y1, %y0, %x0", [8], False),
+    "a row too many": (kernel(load(), store(), count=9), TWICE, [], False),
+    "half of a slot": (kernel(load(slot="d0 mod 2 * 256"), store(slot="d0 mod 2 * 224")), TWICE, [], False),
+    "an empty buffer": (kernel(load(), store(name="b")), TWICE, [], False),
+    "unlike iterations": (row_pipeline(valid="d0 * -2 + 7, 64", rows=8), "", [3, 1], False),
+}  # fmt: skip
+"""The kernel's text, what the launches take, iterations of its batched loops, and whether the program is right."""
+
+
+def machine_of(name: str) -> Machine:
+    text, launches, *_ = SHAPES[name]
+    return Machine(parsed(text.replace("%x0, %y0, %y1 {", launches + " {")))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_of_flow(name: str) -> None:
+    *_, batched, right = SHAPES[name]
+    machine = machine_of(name)
+    walked = outcome(machine, X, False)
+    assert outcome(machine, X, True) == walked
+    assert iterations(machine) == batched
+    assert isinstance(walked, tuple) == right, walked
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _true(*_: Any) -> bool:
+    return True
+
+
+GUARDS: list[tuple[object, str, Callable[..., Any], str]] = [
+    (tiles.Tiles, "poison", _nothing, "a sum over iterations"),
+    (plan._Walk, "disjoint", _true, "rows written twice"),
+    (replay.Replay, "_apart", _true, "in place"),
+    (replay.Replay, "_defined", _true, "what nobody wrote"),
+    (plan, "inside", _true, "half of a slot"),
+    (plan._Walk, "same", lambda _, value: int(np.asarray(value).flat[0]), "unlike iterations"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "without", "shape"), GUARDS)
+def test_no_guard_can_be_left_out(
+    owner: object, name: str, without: Callable[..., Any], shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked = outcome(machine_of(shape), X, False)
+    monkeypatch.setattr(owner, name, without)
+    assert outcome(machine_of(shape), X, True) != walked
+
+
+def test_a_long_loop_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = machine_of("two slots")
+    whole = outcome(machine, X, True)
+    monkeypatch.setattr(replay, "PART", 3 * 64)
+    assert outcome(machine, X, True) == whole
+
+
+# --- elements of one view as elements of another ----------------------------------------------------------------------
+
+
+@given(regions(), regions(), st.integers(-3, 6))
+@settings(max_examples=150, deadline=None)
+def test_elements_are_found_by_their_bytes(
+    tile: tuple[Layout, Region], wanted: tuple[Layout, Region], shift: int
+) -> None:
+    layout, valid = tile
+    written = Written(layout, tuple((0, extent) for extent in layout.shape), valid)
+    touched = {int(p) + b for p in layout.addresses().flat for b in range(layout.element_bytes)}
+    values = {int(p): number for number, p in enumerate(addresses(layout, valid).flat)}
+    found = indices(written, *wanted, shift)
+    width = wanted[0].element_bytes
+    for place, index in zip((addresses(*wanted) + shift).flat, found.flat, strict=True):
+        clear = not any(int(place) + b in touched for b in range(width))
+        assert index == (MISSING if clear else values.get(int(place), POISON))
+    part = selection(written, *wanted, shift)
+    if part is not None:
+        array: npt.NDArray[Any] = np.arange(len(values)).reshape([high - low for low, high in valid])
+        np.testing.assert_array_equal(part.of(array), found)
+        np.testing.assert_array_equal(part.of(np.stack([array, array + 1]))[1], found + 1)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=3), st.lists(st.integers(1, 4), min_size=3, max_size=3))
+@settings(max_examples=50, deadline=None)
+def test_places_as_strides(steps: list[int], extents: list[int]) -> None:
+    positions = np.indices(extents[: len(steps)])
+    even = 100 + sum(step * p for step, p in zip(steps, positions, strict=True))
+    for at in (even, even % 7):
+        covered: list[int] = []
+        for first, (shape, strides) in batch.Places.of(at).leads():
+            covered += (first + sum(s * p for s, p in zip(strides, np.indices(shape), strict=True))).flat
+        assert covered == list(at.flat)
+
+
+@pytest.mark.parametrize("name", ["attention", "product with epilogue"])
+def test_list_order_is_judged_without_walking(name: str) -> None:
+    target, text = PROGRAMS[name]
+    compiled = tilewright.compile(tilewright.load(text), target)
+    found = Counter[bool]()
+    for mutant in [m for m in mutants(compiled.module) if "signal" in m.kind or "wait" in m.kind or "credit" in m.kind]:
+        try:
+            machine = Machine(mutant.of(compiled.module))
+        except UserError:
+            continue
+        for kernel in {launch.kernel for launch in machine.program.launches}:
+            try:
+                order = [step for step, _ in in_program_order(kernel)]
+                listed = order == list(walk(kernel.body, [0] * kernel.depth))
+            except UserError:
+                listed = False
+            assert in_list_order(kernel) == listed, f"{mutant.kind}, {mutant.what}"
+            found[listed] += 1
+    assert found[True] and found[False]
