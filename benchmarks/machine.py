@@ -97,7 +97,7 @@ def against_numpy(name: str, text: str, plain: Callable[..., Array], wanted: flo
     count = sum(kernel.instructions for kernel in run.kernels)
     print(
         f"{name:10} {count:9} instructions with data and checks, {count / machine_s:,.0f}/s: {machine_s / numpy_s:.1f} "
-        f"times NumPy's {numpy_s:.2f} s (wanted: {wanted}); the first run, with decoding, order and time: {first_s:.2f} s"
+        f"times NumPy's {numpy_s:.2f} s (wanted: {wanted}); first run, with decoding, order and time: {first_s:.2f} s"
     )
 
 

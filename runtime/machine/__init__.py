@@ -38,9 +38,9 @@ def profile(module: ModuleOp) -> tuple[MachineResult, list[KernelProfile]]:
     return Machine(module).profile()
 
 
-def trace(module: ModuleOp, place: Place) -> dict[str, Any]:
+def trace(module: ModuleOp, place: Place, spans: int = TRACED) -> dict[str, Any]:
     """`Machine.trace` of a hardware-level module."""
-    return Machine(module).trace(place)
+    return Machine(module).trace(place, spans)
 
 
 def check_order(module: ModuleOp) -> None:
