@@ -21,6 +21,7 @@ from test_random_machine import TARGETS, lowered
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.layout import Layout
 from tilewright.dialects.transfer import Region
+from tilewright.runtime.half import rounded_to_half
 from tilewright.runtime.machine import Machine, MachineOptions, batch, plan, replay, tiles
 from tilewright.runtime.machine.balance import in_list_order
 from tilewright.runtime.machine.forward import MISSING, POISON, Written, indices, selection
@@ -54,7 +55,7 @@ def test_random_programs(target: str) -> None:
     planned = Counter[bool]()
 
     @settings(
-        max_examples=12,
+        max_examples=8,
         deadline=None,
         database=None,
         phases=(Phase.generate,),
@@ -251,3 +252,18 @@ def test_list_order_is_judged_without_walking(name: str) -> None:
             assert in_list_order(kernel) == listed, f"{mutant.kind}, {mutant.what}"
             found[listed] += 1
     assert found[True] and found[False]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("negative", [False, True])
+def test_rounding_to_half(large: bool, negative: bool) -> None:
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    between = (halves[:-1] + halves[1:]) / 2  # ties
+    near = np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(0))
+    any_ = np.random.default_rng(0).integers(0, 2**31, 1 << 16, np.uint32).view(np.float32)
+    array = np.concatenate([halves, between, *near, any_, np.asarray([65520, 1e9, np.inf, np.nan], np.float32)])
+    array = np.concatenate([array, -array]) if negative else array
+    array = array if large else array[np.abs(array) < 2**15]
+    with np.errstate(all="ignore"):
+        wanted = array.astype(np.float16).astype(np.float32)
+        np.testing.assert_array_equal(rounded_to_half(array).view(np.uint32), wanted.view(np.uint32))

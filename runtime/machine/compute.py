@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 
 from ...dialects import hardware, scalar
 from ...dialects.attributes import int_values
-from ...dialects.dtypes import accumulator_type, common_compute_type, convert, element
+from ...dialects.dtypes import ElementType, accumulator_type, common_compute_type, convert, element
 from ...dialects.errors import UserError
 from ...dialects.graph_types import get_numbers
 from ...dialects.instruction_rules import is_position, position
@@ -35,13 +35,16 @@ _NUMBERS = Numbers("native")
 
 @dataclass(frozen=True)
 class Operator:
-    """`apply` takes the inputs in these `types` and gives the result in the type of the output."""
+    """`apply` takes the inputs in these `types`; what it gives, in type `computed`, is converted to `result`."""
 
     types: tuple[DType, ...]
     apply: Callable[..., Array]
+    computed: DType
+    result: ElementType
 
     def __call__(self, inputs: Sequence[Array]) -> Array:
-        return self.apply(*(array.astype(t, copy=False) for array, t in zip(inputs, self.types, strict=True)))
+        taken = (array.astype(t, copy=False) for array, t in zip(inputs, self.types, strict=True))
+        return convert(self.apply(*taken), self.result)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -58,12 +61,8 @@ def operator(step: Instruction) -> Operator:
 
 
 def _converted(step: Instruction) -> Operator:
-    result = step.output.element
-
-    def apply(source: Array) -> Array:
-        return convert(source, result)
-
-    return Operator((step.views[0].element.numpy,), apply)
+    source = step.views[0].element.numpy
+    return Operator((source,), np.asarray, source, step.output.element)
 
 
 def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:
@@ -77,7 +76,7 @@ def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:
 
 def _vector(step: Instruction, op: hardware.VectorOp) -> Operator:
     """One scalar operator."""
-    inputs, result = step.views[:-1], step.output.element
+    inputs = step.views[:-1]
     slots = list(op.immediates.data) if op.immediates is not None else list(range(len(inputs)))
     numbers = [slot if isinstance(slot, int) else position(slot) if is_position(slot) else None for slot in slots]
     written = [scalar_value(slot) if not isinstance(slot, int) and not is_position(slot) else None for slot in slots]
@@ -107,16 +106,21 @@ def _vector(step: Instruction, op: hardware.VectorOp) -> Operator:
             for n, value in zip(numbers, written, strict=True)
         ]
         if converts:
-            return convert(operands[0], result)
+            return operands[0]
         operands[data:] = [operand.astype(compute, copy=False) for operand in operands[data:]]
-        return convert(np.asarray(function(*operands, **params)), result)
+        return np.asarray(function(*operands, **params))
 
-    return Operator(tuple(types), apply)
+    if converts:
+        computed = element(kinds[0]).numpy
+    else:
+        assert compute is not None
+        computed = np.dtype(np.bool_) if row.result == "bool" else compute
+    return Operator(tuple(types), apply, computed, step.output.element)
 
 
 def _reduce(step: Instruction, op: hardware.ReduceOp) -> Operator:
     """A monoid over axes, in the accumulator type."""
-    rank, result = len(step.views[0].shape), step.output.element
+    rank = len(step.views[0].shape)
     reduced = sorted(axis % rank - rank for axis in int_values(op.axes))
     kept = [d - rank for d in range(rank) if d - rank not in reduced]
     lifted = _NUMBERS.held(element(accumulator_type(step.views[0].element.attribute)))
@@ -125,15 +129,15 @@ def _reduce(step: Instruction, op: hardware.ReduceOp) -> Operator:
 
     def apply(source: Array) -> Array:
         if not rounds:
-            return convert(np.asarray(ufunc.reduce(source, axis=tuple(reduced), keepdims=True, dtype=lifted)), result)
+            return np.asarray(ufunc.reduce(source, axis=tuple(reduced), keepdims=True, dtype=lifted))
         lead = source.ndim - rank
         turned = source.transpose([*range(lead), *(d + source.ndim for d in kept), *(d + source.ndim for d in reduced)])
         rows = np.ascontiguousarray(turned).reshape(*turned.shape[: turned.ndim - len(reduced)], -1)
         total = np.asarray(ufunc.reduce(rows, axis=-1, dtype=lifted))
         whole = [1 if d - rank in reduced else source.shape[lead + d] for d in range(rank)]
-        return convert(total.reshape(*source.shape[:lead], *whole), result)
+        return total.reshape(*source.shape[:lead], *whole)
 
-    return Operator((lifted,), apply)
+    return Operator((lifted,), apply, lifted, step.output.element)
 
 
 def product_type(step: Instruction) -> DType:

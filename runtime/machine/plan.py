@@ -29,7 +29,7 @@ from .access import Access
 from .batch import Plan, Transfer, finished
 from .cases import Case, Cases
 from .forward import Written
-from .program import Instruction, Kernel, Loop, Node, View
+from .program import EventStep, Instruction, Kernel, Loop, Node, View
 from .tiles import Places, Tiles, Unproven, inside
 from .values import Value, Values
 
@@ -115,8 +115,11 @@ class _Walk:
             return
         written = {step.output.buffer for step in loop.instructions()} - set(range(self.kernel.arguments))
         cuts = (place for place in self.cuts.get(loop, ()) if lower < place < upper)
+        alone = len(self.scope) == 1 and [n for n in self.scope[0].body if not isinstance(n, EventStep)] == [loop]
         for low, high in pairwise([lower, *sorted(cuts), upper] if lower < upper else []):
             self.tiles.poison(written, loop)
+            if alone:
+                self.values.again()
             self.batch(loop, low, high)
         self.tiles.poison(written, loop)
 
@@ -223,11 +226,11 @@ class _Walk:
                 return self.values.counting(self.counters, step.map.depends, counted, extents, dtype)
             case _:
                 inputs = [self.read(step, case, bases, n) for n in range(len(step.views) - 1)]
-                if isinstance(step.op, hardware.DmaOp) and step.views[0].element == step.output.element:
-                    return inputs[0]
                 operator = compute.operator(step)
                 lifted = [self.values.lifted(value, t) for value, t in zip(inputs, operator.types, strict=True)]
-                return self.values.apply(lifted, operator.apply, extents, dtype)
+                moves = isinstance(step.op, hardware.DmaOp)
+                made = lifted[0] if moves else self.values.apply(lifted, operator.apply, extents, operator.computed)
+                return self.values.converted(made, operator.result)
 
     def product(
         self, step: Instruction, op: hardware.MatmulOp, case: Case, bases: Sequence[Places], extents: tuple[int, ...]

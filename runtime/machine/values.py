@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dialects.dtypes import ElementType, convert
+from ..half import rounded_to_half
 from .access import Access
 from .batch import Apply, Call, Counting, Places, Segment, Transfer
 from .errors import MachineError
@@ -29,6 +31,7 @@ class Value:
     """axes     depths of the loops whose counters it depends on
     extents  of the region that it holds
     source   the value it is selected of, and how
+    wide     the f32 numbers that it is, rounded to f16
     """
 
     number: int
@@ -36,6 +39,7 @@ class Value:
     extents: tuple[int, ...]
     dtype: DType
     source: tuple[Value, Selection] | None = None
+    wide: Value | None = None
 
 
 class Values:
@@ -52,6 +56,13 @@ class Values:
         """What follows is done for the iterations of a loop, until `end`."""
         self.segments.append(Segment(axis, count))
         self.known.append({})
+
+    def again(self) -> None:
+        """What follows has nothing to do with what was made since `begin`, and may be done after all of it."""
+        axis, count = self.segments[-1].axis, self.segments[-1].count
+        self.known.pop()
+        assert axis is not None
+        self.begin(axis, count)
 
     def end(self) -> None:
         """What follows is done once; what was made since `begin` is out of reach."""
@@ -114,7 +125,23 @@ class Values:
         def function(array: Array) -> Array:
             return array.astype(dtype)
 
-        return self.once(("lifted", value.number, dtype), lambda: self.apply([value], function, value.extents, dtype))
+        def made() -> Value:
+            if value.wide is not None and value.wide.dtype == dtype:
+                return self.apply([value.wide], rounded_to_half, value.extents, dtype)
+            return self.apply([value], function, value.extents, dtype)
+
+        return self.once(("lifted", value.number, dtype), made)
+
+    def converted(self, value: Value, to: ElementType) -> Value:
+        """A value rounded to an element type."""
+        if value.dtype == to.numpy:
+            return value
+
+        def function(array: Array) -> Array:
+            return convert(array, to)
+
+        made = self.apply([value], function, value.extents, to.numpy)
+        return replace(made, wide=value) if (value.dtype, to.name) == (np.float32, "f16") else made
 
     def selected(self, value: Value, part: Selection) -> Value:
         """Elements of a value."""
