@@ -28,8 +28,9 @@ NODES = 300_000
 """Partial plans looked at by default; 10,000 to 30,000 take a second."""
 MOST = 3000
 """Above this many intervals only greedy orders are tried: sets of them and sections become too large."""
-LIMIT = 500
-"""Nodes of the shortest run. Whether a run finds a plan depends on luck more than on its length: most are short."""
+LIMITS, PARTS = (500, 4000), (2, 1)
+"""Nodes of the shortest run of two series, and their parts of all nodes. For most instances whether a run finds a plan
+depends on luck more than on its length, so that most runs should be short; some are only found by long ones."""
 LONG = 4000
 """Nodes of an attempt after which it goes on compiled: loading what is compiled takes as long as some thousand."""
 CANONICAL_EVERY = 8
@@ -162,12 +163,16 @@ class _Search:
         pure: Exhaustive | None = Exhaustive(problem, target)
         search: Exhaustive | CompiledExhaustive = pure
         rng = random.Random(self.seed)
-        turn = 0
+        turn, turns, used = 0, [0, 0], [0, 0]
         while search.nodes < nodes:
             branch, weight = _order(problem, turn, rng)
             if pure is not None and pure.nodes >= self.long and (other := compiler()) is not None:
                 search, pure = other(pure), None
-            found = search.run(branch, weight, min(LIMIT * _luby(turn + 1), nodes - search.nodes))
+            series = int(used[0] * PARTS[1] > used[1] * PARTS[0])
+            turns[series] += 1
+            before = search.nodes
+            found = search.run(branch, weight, min(LIMITS[series] * _luby(turns[series]), nodes - before))
+            used[series] += search.nodes - before
             if isinstance(found, list):
                 self.plan = [0] * problem.count
                 for name, offset in zip(problem.names, found, strict=True):
