@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from .plan_interval import IntArray, Interval, Placement, live_bytes
-from .plan_large import place_many
+from .plan_large import BESIDE, place_many
 
 Fit: TypeAlias = Literal["first", "best"]
 
-LARGE = 3000
+LARGE = BESIDE
 """Above this many intervals the orders of the portfolio would take a second or so each."""
 
 

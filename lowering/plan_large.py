@@ -22,8 +22,9 @@ PER_CHUNK = 64
 """Starts of intervals in a chunk of time."""
 SHARE = 24
 """Chunks are as long as it takes for an interval to lie in at most so many of them on average."""
-TRIES, LARGEST = 60, 1000
-"""Places that are planned again at most, and intervals that are taken out at once at most."""
+TRIES, LARGEST, BESIDE = 60, 1000, 3000
+"""Places that are planned again at most, intervals that are taken out at once at most, and intervals there may be at
+most in the time of those."""
 
 
 def place_many(intervals: Sequence[Interval], small: Small) -> Placement:
@@ -135,6 +136,8 @@ def _place_again(
 ) -> bool:
     """Whether a set of intervals, the rest left where it is, came out with a lower top than it had."""
     near = chunks.alive(int(chunks.start[taken].min()), int(chunks.end[taken].max()))
+    if len(near) > BESIDE:
+        return False
     moving = np.isin(near, taken)
     given: list[Interval] = []
     for position in range(len(near)):

@@ -52,6 +52,15 @@ def test_nothing_to_place() -> None:
     assert place_greedily([]).peak == 0
 
 
+def test_many_buffers_beside_one_that_lives_throughout() -> None:
+    """What lives beside the highest buffer is then nearly everything: it is left where first fit put it."""
+    long = [Interval(0, 8000, 3200), Interval(0, 8000, 32)]
+    given_ = [*(replace(one, size=one.size % 4096 + 32) for one in many(4000)), *long]
+    found = place_greedily(given_)
+    check(given_, found.offsets, found.peak)
+    assert found.peak <= 1.2 * found.lower_bound
+
+
 def many(count: int, seed: int = 0) -> list[Interval]:
     rng = random.Random(seed)
     starts = (rng.randrange(count) for _ in range(count))
