@@ -27,6 +27,7 @@ from .plan_order import best_order, launches_of, reorder
 from .plan_search import place as place_by_search
 from .plan_slots import drop_slot
 from .plan_validate import validate_plan
+from .plan_waits import Engines, cost_of, with_fewer_waits
 
 MEMORY = "tilewright.memory"
 """Attribute of a planned kernel: per memory, [highest byte used, most bytes alive at once]."""
@@ -73,6 +74,7 @@ class PlanPass(ModulePass):
         block = kernel.body.block
         lives = lifetimes(block, target)
         pairs = takeovers(block, lives)
+        engines = Engines(block, target)
         report: dict[str, Attribute] = {}
         dropped: dict[str, Attribute] = {}
         for memory in sorted({life.memory for life in lives}):
@@ -81,7 +83,7 @@ class PlanPass(ModulePass):
                 held = [life for life in lives if life.memory == memory]
                 taken = [pair for pair in pairs if pair[0].memory == memory]
                 try:
-                    found = self.place(held, taken, target.memories[memory], memory, kernel)
+                    found = self.place(held, taken, target.memories[memory], memory, kernel, engines=engines)
                     break
                 except UserError:
                     if self.keep or not drop_slot(held):
@@ -89,6 +91,7 @@ class PlanPass(ModulePass):
                 count += 1
                 lives = lifetimes(block, target)
                 pairs = takeovers(block, lives)
+                engines = Engines(block, target)
             report[memory] = _numbers([found.peak, found.lower_bound])
             if count:
                 dropped[memory] = IntegerAttr(count, i64)
@@ -132,9 +135,11 @@ class PlanPass(ModulePass):
         assert isinstance(module, ModuleOp)
         kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tile.KernelOp)}
 
+        align = target.offchip_memory.align
+
         def peak() -> int:
             lives = lifetimes(function.body.block, target)
-            return self.placed([self.interval([life], True, 0) for life in lives], room).peak
+            return self.placed([self.interval([life], True, 0, align) for life in lives], room).peak
 
         sizes: dict[Operation, int] = {life.alloc: life.size for life in lifetimes(function.body.block, target)}
         order = best_order(launches_of(function, kernels, sizes))
@@ -153,8 +158,9 @@ class PlanPass(ModulePass):
         name: str,
         owner: Operation,
         base: int = 0,
+        engines: Engines | None = None,
     ) -> Placement:
-        """Sets the offsets in one memory, `base` and up."""
+        """Sets the offsets in one memory, `base` and up; with `engines` such that few of them wait for reused bytes."""
         room = memory.bytes - base
         if self.keep:
             pairs = [(held, made) for held, made in pairs if held.alloc.offset == made.alloc.offset]
@@ -162,7 +168,7 @@ class PlanPass(ModulePass):
         for extended in (True, False):
             for joined in (pairs, pairs[:0]) if pairs else (pairs,):
                 units = _units(lives, joined)
-                intervals = [self.interval(unit, extended, base) for unit in units]
+                intervals = [self.interval(unit, extended, base, memory.align) for unit in units]
                 if extended and pins_clash(intervals):
                     continue  # kept offsets that were planned without the extension
                 found = self.placed(intervals, room)
@@ -176,24 +182,27 @@ class PlanPass(ModulePass):
         found, units, intervals = best
         if found.peak > room:
             raise _too_big(units, intervals, found, room, name, owner)
+        if engines is not None:
+            found = with_fewer_waits(intervals, found, cost_of(units, engines))
         for unit, offset in zip(units, found.offsets, strict=True):
             for life in unit:
                 life.alloc.offset = IntegerAttr(base + offset, i64)
         return found
 
     def placed(self, intervals: Sequence[Interval], room: int) -> Placement:
-        """Greedy orders; the search where they miss the lower bound, unless offsets are kept: those may lie anywhere,
-        and the search keeps to multiples of the common divisor of the sizes."""
-        if self.nodes < 1 or any(one.pinned is not None for one in intervals):
+        """Greedy orders, and the search where they miss the lower bound. Kept offsets that cannot be right go through:
+        `validate_plan` says what is wrong with them."""
+        pins = [(one.pinned, one.align) for one in intervals if one.pinned is not None]
+        if pins_clash(intervals) or any(pin < 0 or pin % align for pin, align in pins):
             return place_greedily(intervals)
         return place_by_search(intervals, room, self.nodes)
 
-    def interval(self, unit: Sequence[Lifetime], extended: bool, base: int) -> Interval:
+    def interval(self, unit: Sequence[Lifetime], extended: bool, base: int, align: int) -> Interval:
         spans = [life.whole if extended else (life.start, life.end) for life in unit]
         offset = unit[0].alloc.offset if self.keep else None
         pinned = None if offset is None else offset.value.data - base
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
-        return Interval(start, end + 1, max(life.size for life in unit), pinned)
+        return Interval(start, end + 1, max(life.size for life in unit), pinned, align)
 
 
 def _units(lives: Sequence[Lifetime], pairs: Sequence[tuple[Lifetime, Lifetime]]) -> list[list[Lifetime]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -50,13 +51,23 @@ def live_bytes(intervals: Sequence[Interval]) -> tuple[int, int]:
     return best, where
 
 
-def pins_clash(intervals: Sequence[Interval]) -> bool:
-    """Whether two pinned intervals want a byte at the same time."""
-    held = [(one.start, one.end, one.pinned, one.pinned + one.size) for one in intervals if one.pinned is not None]
-    start, end, low, high = np.array(held or np.empty((0, 4)), np.int64).T
-    for i in range(len(held)):
-        others = slice(i + 1, None)
-        together = (start[others] < end[i]) & (end[others] > start[i])
-        if np.any(together & (low[others] < high[i]) & (high[others] > low[i])):
-            return True
-    return False
+def pins_clash(intervals: Sequence[Interval]) -> tuple[int, int] | None:
+    """Two pinned intervals, by index, that want a byte at the same time; None if all pins can be right.
+
+    A sweep over time: what is pinned at that moment is kept sorted by offset and is disjoint.
+    """
+    pinned = [(i, one, one.pinned) for i, one in enumerate(intervals) if one.pinned is not None and one.size]
+    moments = sorted(
+        (moment, begins, i, one, at) for i, one, at in pinned for moment, begins in ((one.end, 0), (one.start, 1))
+    )
+    alive: list[tuple[int, int, int]] = []
+    for _, begins, i, one, at in moments:
+        spot = bisect_left(alive, (at, 0, 0))
+        if not begins:
+            del alive[spot]
+            continue
+        for low, high, other in alive[max(spot - 1, 0) : spot + 1]:
+            if low < at + one.size and at < high:
+                return min(i, other), max(i, other)
+        alive.insert(spot, (at, at + one.size, i))
+    return None

@@ -33,6 +33,16 @@ def test_a_plan() -> None:
     assert Path("plan.csv").read_text() == done.out
 
 
+def test_fixed_offsets_stay() -> None:
+    Path("fixed.csv").write_text("id,lower,upper,size,offset\na,0,4,4,6\nb,2,6,4,\nc,4,8,4, 0\n")
+    done = tilewright("plan", "fixed.csv")
+    assert done.code == 0 and done.out == "id,offset\na,6\nb,10\nc,0\n", done.err
+    fixed = "id,lower,upper,size,offset\na,0,4,4,6\nb,2,6,4,\nc,3,8,4,9\n"
+    Path("fixed.csv").write_text(fixed)
+    done = tilewright("plan", "fixed.csv")
+    assert done.code == 1 and "fixed.csv:4:1: error: 'c' is fixed on bytes that 'a', in line 2, has" in done.err
+
+
 def test_the_search_goes_on_where_greedy_orders_stop() -> None:
     spans = "11 16 352, 6 12 288, 4 9 128, 3 9 320, 6 11 160, 7 11 352, 10 16 192, 1 4 320, 1 5 320, 10 13 128"
     spans += ", 3 4 160, 1 7 128"
@@ -56,6 +66,12 @@ def test_what_does_not_fit() -> None:
     [
         ("", "small.csv: error: the table is empty"),
         ("a,0,4,4\n", "small.csv:1:1: error: the columns are id, lower, upper, size"),
+        (
+            "id,lower,upper,size,alignment,offset\na,0,4,4,4,6\n",
+            "small.csv:2:1: error: offset 6 is not a multiple of the alignment 4, from 0 up",
+        ),
+        ("id,lower,upper,size,offset\na,0,4,4,-4\n", "small.csv:2:1: error: offset -4 is not a multiple"),
+        ("id,lower,upper,size,offset\na,0,4,4,x\n", "small.csv:2:1: error: offset is an integer, got 'x'"),
         (SMALL + "d,1,2\n", "small.csv:5:1: error: 4 columns are expected, got 3"),
         (SMALL + "d,2,2,4\n", "small.csv:5:1: error: lower 2 is not below upper 2"),
         (SMALL + "d,1,2,0\n", "small.csv:5:1: error: size and alignment are at least 1"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tilewright.lowering.plan_greedy import place_greedily
-from tilewright.lowering.plan_interval import Interval, live_bytes
+from tilewright.lowering.plan_interval import Interval, live_bytes, pins_clash
 from tilewright.lowering.plan_large import place_many
 
 from tilewright.plan_csv import Problem, check_offsets
@@ -46,6 +47,18 @@ def test_pinned_intervals_stay(given_: list[Interval]) -> None:
     found = place_greedily(held)
     assert found.offsets[0] == 320
     check(held, found.offsets, found.peak)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(0, 3), st.integers(0, 9)), max_size=8))
+def test_pins_that_clash(drawn: list[tuple[int, int, int, int]]) -> None:
+    given_ = [Interval(start, start + length, size, at) for start, length, size, at in drawn]
+    bytes_ = [
+        {(time, byte) for time in range(one.start, one.end) for byte in range(at, at + one.size)}
+        for one, (_, _, _, at) in zip(given_, drawn, strict=True)
+    ]
+    clashes = {(i, j) for i, j in combinations(range(len(given_)), 2) if bytes_[i] & bytes_[j]}
+    found = pins_clash(given_)
+    assert found in clashes if clashes else found is None
 
 
 def test_nothing_to_place() -> None:

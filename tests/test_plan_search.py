@@ -290,5 +290,9 @@ def test_the_pass_searches_where_greedy_orders_miss_the_bound() -> None:
     assert greedy.peak == 1312 and greedy.lower_bound == 1248
     assert PlanPass().placed(given, 4096).peak == 1248
     assert PlanPass(nodes=0).placed(given, 4096).peak == 1312
-    kept = [replace(given[0], pinned=33), *given[1:]]  # off the units of the sizes
-    assert PlanPass().placed(kept, 4096) == place_greedily(kept)
+    kept = [replace(given[0], pinned=32), *given[1:]]
+    assert PlanPass().placed(kept, 4096).peak < place_greedily(kept).peak
+    # What cannot be right goes through: the validator says what is wrong with it.
+    for pin, align in ((33, 32), (-32, 32)):
+        stale = [replace(given[0], pinned=pin, align=align), *given[1:]]
+        assert PlanPass().placed(stale, 4096) == place_greedily(stale)

@@ -1,18 +1,19 @@
-"""Bare planning problems as CSV: `id,lower,upper,size` with, if wanted, `alignment`; a solution is `id,offset`."""
+"""Bare planning problems as CSV: `id,lower,upper,size` with, if wanted, `alignment` and `offset` (fixed where it is not
+empty); a solution is `id,offset`."""
 
 from __future__ import annotations
 
 import csv
 import io
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.ir.diagnostics import Diagnostic, SourceError
-from tilewright.lowering.plan_interval import Interval
+from tilewright.lowering.plan_interval import Interval, pins_clash
 
 REQUIRED = ("id", "lower", "upper", "size")
-OPTIONAL = ("alignment",)
+OPTIONAL = ("alignment", "offset")
 _LARGEST = 1 << 60
 
 
@@ -33,7 +34,7 @@ def read_problem(text: str, file: str) -> Problem:
     missing = [name for name in REQUIRED if name not in header]
     unknown = [name for name in header if name not in (*REQUIRED, *OPTIONAL)]
     if missing or unknown or len(set(header)) != len(header):
-        message = f"the columns are {', '.join(REQUIRED)} and perhaps {OPTIONAL[0]}, got {', '.join(header)}"
+        message = f"the columns are {', '.join(REQUIRED)} and perhaps {' and '.join(OPTIONAL)}, got {', '.join(header)}"
         raise SourceError([Diagnostic("error", message, file, 1, 1)])
     problems: list[Diagnostic] = []
     names: dict[str, int] = {}
@@ -51,7 +52,17 @@ def read_problem(text: str, file: str) -> Problem:
             problems.append(Diagnostic("error", str(error), file, line, 1))
     if problems:
         raise SourceError(problems[:20])
+    _check_fixed(names, intervals, file)
     return Problem(tuple(names), tuple(intervals))
+
+
+def _check_fixed(lines: Mapping[str, int], intervals: Sequence[Interval], file: str) -> None:
+    """Raises SourceError for two fixed buffers that want a byte at the same time."""
+    clash = pins_clash(intervals)
+    if clash is not None:
+        (first, line), (second, here) = (list(lines.items())[i] for i in clash)
+        message = f"'{second}' is fixed on bytes that '{first}', in line {line}, has at the same time"
+        raise SourceError([Diagnostic("error", message, file, here, 1)])
 
 
 def _row(header: Sequence[str], row: Sequence[str]) -> tuple[str, Interval]:
@@ -59,13 +70,17 @@ def _row(header: Sequence[str], row: Sequence[str]) -> tuple[str, Interval]:
     if len(row) != len(header):
         raise ValueError(f"{len(header)} columns are expected, got {len(row)}")
     cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+    fixed = cells.pop("offset", "")
     numbers = {name: _number(name, cell) for name, cell in cells.items() if name != "id"}
     if numbers["lower"] >= numbers["upper"]:
         raise ValueError(f"lower {numbers['lower']} is not below upper {numbers['upper']}")
     alignment = numbers.get("alignment", 1)
     if numbers["size"] < 1 or alignment < 1:
         raise ValueError("size and alignment are at least 1")
-    return cells["id"], Interval(numbers["lower"], numbers["upper"], numbers["size"], align=alignment)
+    pinned = _number("offset", fixed) if fixed else None
+    if pinned is not None and (pinned < 0 or pinned % alignment):
+        raise ValueError(f"offset {pinned} is not a multiple of the alignment {alignment}, from 0 up")
+    return cells["id"], Interval(numbers["lower"], numbers["upper"], numbers["size"], pinned, alignment)
 
 
 def _number(name: str, cell: str) -> int:
