@@ -61,11 +61,11 @@ def plan_command(
     """Gives each buffer an offset such that no two that are needed at once share a byte.
 
     A program in FILE is compiled until its memories are planned, and the plan of each is summed up. If FILE ends in
-    .csv it is a table with the columns id, lower, upper, size and perhaps alignment and offset: a buffer is needed from
-    lower to before upper, and stays at its offset if that cell is not empty. Prints CSV with the columns id, offset then; the peak and the most bytes alive at once go to the
-    standard error stream. Greedy orders come first, then a search within --nodes (some 10,000 a second, with numba
-    twenty times as many): for a plan within the capacity if one is given, else for the lowest peak. The same arguments
-    give the same plan.
+    .csv it is a table with the columns id, lower, upper, size and perhaps alignment and offset: a buffer is needed
+    from lower to before upper, and stays at its offset if that cell is not empty. Prints CSV with the columns id,
+    offset then; the peak and the most bytes alive at once go to the standard error stream. Greedy orders come
+    first, then a search within --nodes (some 10,000 a second, with numba twenty times as many): for a plan within
+    the capacity if one is given, else for the lowest peak. The same arguments give the same plan.
     """
     for path in (output, svg_path):
         if path is not None:
