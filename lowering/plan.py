@@ -22,6 +22,7 @@ from ..dialects.tile_types import BufferType
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import place_greedily
+from .plan_inplace import launch_takeovers
 from .plan_interval import Interval, Placement, live_bytes, pins_clash
 from .plan_order import best_order, launches_of, reorder
 from .plan_search import place as place_by_search
@@ -50,7 +51,8 @@ class PlanPass(ModulePass):
        several slots keep them through their loop if there is room. What does not fit loses slots (`DROPPED`), one at a
        time, first where fewest bytes are transferred ahead of their use.
     2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
-       intermediates, planned in the same way. The offset of an intermediate is an address, not relative to the arena.
+       intermediates, planned in the same way; the result of a launch may take over the bytes of an operand that dies
+       with it. The offset of an intermediate is an address, not relative to the arena.
        Kernels are launched in another order where that lowers the arena's peak.
 
     Greedy orders come first; where they need more than is ever alive at once, `nodes` partial plans are searched.
@@ -122,7 +124,8 @@ class PlanPass(ModulePass):
         if not self.keep:
             self.order(function, target, memory.bytes - base)
         lives = lifetimes(block, target)
-        found = self.place(lives, [], memory, target.offchip, function, base)
+        pairs = launch_takeovers(function, _kernels(function), lives)
+        found = self.place(lives, pairs, memory, target.offchip, function, base)
         validate_plan(block, target)
         function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
         function.attributes[WORKSPACE] = IntegerAttr(found.peak, i64)
@@ -131,15 +134,13 @@ class PlanPass(ModulePass):
 
     def order(self, function: FuncOp, target: Target, room: int) -> None:
         """Reorders launches where dependences leave freedom and the arena's peak becomes lower."""
-        module = function.parent_op()
-        assert isinstance(module, ModuleOp)
-        kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tile.KernelOp)}
-
+        kernels = _kernels(function)
         align = target.offchip_memory.align
 
         def peak() -> int:
             lives = lifetimes(function.body.block, target)
-            return self.placed([self.interval([life], True, 0, align) for life in lives], room).peak
+            units = _units(lives, launch_takeovers(function, kernels, lives))
+            return self.placed([self.interval(unit, True, 0, align) for unit in units], room).peak
 
         sizes: dict[Operation, int] = {life.alloc: life.size for life in lifetimes(function.body.block, target)}
         order = best_order(launches_of(function, kernels, sizes))
@@ -203,6 +204,12 @@ class PlanPass(ModulePass):
         pinned = None if offset is None else offset.value.data - base
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
         return Interval(start, end + 1, max(life.size for life in unit), pinned, align)
+
+
+def _kernels(function: FuncOp) -> dict[str, tile.KernelOp]:
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, tile.KernelOp)}
 
 
 def _units(lives: Sequence[Lifetime], pairs: Sequence[tuple[Lifetime, Lifetime]]) -> list[list[Lifetime]]:

@@ -20,6 +20,7 @@ from ..dialects.dtypes import element
 from ..dialects.errors import UserError
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
+from .plan_validate_launch import writes_what_it_read
 
 
 @dataclass(eq=False)
@@ -37,8 +38,9 @@ def validate_plan(block: Block, target: Target) -> None:
     """Checks the offsets of all buffers allocated in a block and its loops.
 
     Raises UserError for a missing offset, one that breaks the alignment or leaves the memory, and for two buffers that
-    share bytes while both hold something (naming both). An elementwise op alone may write over the operand that it is
-    the last to read: at the same offset, with elements that are not wider.
+    share bytes while both hold something (naming both). Two kinds of op alone may write over the operand that they are
+    the last to read, at the same offset: an elementwise op, with elements that are not wider, and a launch of a kernel
+    that reads and writes each element once, in the same iteration.
     """
     walk = _Walk(target)
     walk.block(block, {})
@@ -134,9 +136,13 @@ def _neighbours(alive: list[tuple[int, int]], starts: list[Seen], one: Seen) -> 
 
 
 def _takes_over(old: Seen, new: Seen) -> bool:
-    """Whether `new` is the result of an elementwise op that reads `old` last and lies at the same offset."""
+    """Whether `new` is the result of an op that reads `old` last and may write over it, at the same offset."""
     op = new.makers[0]
-    if not isinstance(op, tile.MapOp) or old.steps[-1] != new.steps[0] or old.low != new.low:
+    if old.steps[-1] != new.steps[0] or old.low != new.low:
+        return False
+    if isinstance(op, tile.LaunchOp):
+        return writes_what_it_read(op, old.alloc.res[0], new.alloc.res[0])
+    if not isinstance(op, tile.MapOp):
         return False
     before, after = _type(old.alloc), _type(new.alloc)
     direct = old.alloc.res[0] in op.operands[:-1] and op.operands[-1] is new.alloc.res[0]
