@@ -19,8 +19,9 @@ from ..dialects.graph_primitives import ConstantOp, WeightOp
 from ..dialects.target import target_of
 from ..dialects.tile_types import BufferType
 from .emit_kernel import KernelEmitter
-from .plan import ARGUMENTS, OFFSET
+from .plan_names import ARGUMENTS, OFFSET
 from .plan_validate import validate_plan
+from .plan_validate_function import validate_function
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,11 @@ class EmitPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
+        # A dump may have been edited since it was planned.
+        for function in [f for f in op.ops if isinstance(f, FuncOp) and ARGUMENTS in f.attributes]:
+            validate_function(function, target)
         for kernel in [k for k in op.ops if isinstance(k, tile.KernelOp)]:
-            validate_plan(kernel.body.block, target)  # a dump may have been edited since it was planned
+            validate_plan(kernel.body.block, target)
             Rewriter.replace_op(kernel, KernelEmitter(kernel, target).emit(), new_results=[])
         for function in [f for f in op.ops if isinstance(f, FuncOp)]:
             if OUTPUTS in function.attributes:

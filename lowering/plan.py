@@ -24,22 +24,13 @@ from .liveness import Lifetime, lifetimes, takeovers
 from .plan_greedy import place_greedily
 from .plan_inplace import launch_takeovers
 from .plan_interval import Interval, Placement, live_bytes, pins_clash
+from .plan_names import ARGUMENTS, DROPPED, MEMORY, OFFSET, WORKSPACE
 from .plan_order import best_order, launches_of, reorder
 from .plan_search import place as place_by_search
 from .plan_slots import drop_slot
 from .plan_validate import validate_plan
+from .plan_validate_function import validate_function
 from .plan_waits import Engines, cost_of, with_fewer_waits
-
-MEMORY = "tilewright.memory"
-"""Attribute of a planned kernel: per memory, [highest byte used, most bytes alive at once]."""
-DROPPED = "tilewright.dropped_slots"
-"""Attribute of a planned kernel: per memory, how many slots its buffers lost because they did not fit."""
-WORKSPACE = "tilewright.workspace"
-"""Attribute of a planned function: bytes of its off-chip arena of intermediates."""
-ARGUMENTS = "tilewright.arguments"
-"""Attribute of a planned function: off-chip offsets of its arguments, in order."""
-OFFSET = "tilewright.offset"
-"""Attribute of a constant or weight of a planned function: its off-chip offset."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +117,8 @@ class PlanPass(ModulePass):
         lives = lifetimes(block, target)
         pairs = launch_takeovers(function, _kernels(function), lives)
         found = self.place(lives, pairs, memory, target.offchip, function, base)
-        validate_plan(block, target)
         function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
+        validate_function(function, target)
         function.attributes[WORKSPACE] = IntegerAttr(found.peak, i64)
         whole = {target.offchip: _numbers([base + found.peak, base + found.lower_bound])}
         function.attributes[MEMORY] = DictionaryAttr(whole)

@@ -20,9 +20,10 @@ from ..dialects.target import Target, target_of
 from ..dialects.tile_types import BufferType
 from .bufferize_layout import slot_bytes
 from .liveness import Lifetime, lifetimes, number
-from .plan import ARGUMENTS, OFFSET, describe, planned_bytes
+from .plan import describe, planned_bytes
 from .plan_interval import Interval, live_bytes
 from .plan_large import first_fit_peak
+from .plan_names import ARGUMENTS, OFFSET
 
 
 @dataclass(frozen=True)

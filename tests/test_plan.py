@@ -13,7 +13,8 @@ from tilewright.dialects.target import target_of
 from tilewright.lowering.bufferize import BufferizePass
 from tilewright.lowering.liveness import lifetimes
 from tilewright.lowering.place import PlacePass
-from tilewright.lowering.plan import ARGUMENTS, DROPPED, MEMORY, WORKSPACE, PlanPass
+from tilewright.lowering.plan import PlanPass
+from tilewright.lowering.plan_names import ARGUMENTS, DROPPED, MEMORY, WORKSPACE
 from tilewright.lowering.plan_slots import drop_slot, iterations
 from tilewright.runtime.tile_eval import evaluate_tile
 from xdsl.context import Context

@@ -15,8 +15,9 @@ from tilewright.dialects.target import target_of
 from tilewright.lowering.bufferize import BufferizePass
 from tilewright.lowering.emit import EmitPass
 from tilewright.lowering.place import PlacePass
-from tilewright.lowering.plan import WORKSPACE, PlanPass
+from tilewright.lowering.plan import PlanPass
 from tilewright.lowering.plan_inplace import overwrites
+from tilewright.lowering.plan_names import WORKSPACE
 from tilewright.lowering.plan_validate import validate_plan
 from tilewright.lowering.sync import SyncPass
 from tilewright.runtime import machine

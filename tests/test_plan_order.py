@@ -11,7 +11,7 @@ from test_plan import load, offset, plan
 from tile_kernels import RAGGED_MAP
 from tilewright.dialects import tile
 from tilewright.lowering import plan_order
-from tilewright.lowering.plan import WORKSPACE
+from tilewright.lowering.plan_names import WORKSPACE
 from tilewright.lowering.plan_order import Launches, best_order
 from tilewright.runtime.tile_eval import evaluate_tile
 from xdsl.dialects.builtin import IntegerAttr

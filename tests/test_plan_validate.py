@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from test_plan import NARROW, allocs, offset, plan
+from test_plan import NARROW, allocs, chain, offset, plan
 from tile_kernels import RAGGED_MAP, SOFTMAX_ROWS, matmul
 from tilewright.dialects import tile
 from tilewright.dialects.dtypes import byte_width
 from tilewright.dialects.errors import UserError
-from tilewright.dialects.target import load_target
+from tilewright.dialects.target import load_target, target_of
 from tilewright.dialects.tile_types import BufferType
+from tilewright.lowering.emit import EmitPass
 from tilewright.lowering.liveness import lifetimes
+from tilewright.lowering.plan import PlanPass
+from tilewright.lowering.plan_names import ARGUMENTS
 from tilewright.lowering.plan_validate import validate_plan
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from tilewright.lowering.plan_validate_function import validate_function
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.func import FuncOp
 
 # With an alignment of 1 an overlap of one byte is a plan like any other.
 TARGET = "davinci{memory.ub.align=1 memory.l1.align=1 memory.l0a.align=1 memory.l0b.align=1 memory.l0c.align=1}"
@@ -77,3 +83,23 @@ def test_missing_offset_is_named() -> None:
     allocs(module)[0].offset = None
     with pytest.raises(UserError, match="has no offset"):
         validate_plan(kernel_of(module).body.block, target)
+
+
+def test_what_lies_among_arguments_and_constants_is_rejected() -> None:
+    module = plan(chain(2))
+    function = next(op for op in module.ops if isinstance(op, FuncOp))
+    validate_function(function, target_of(module))
+    held = next(op for op in function.body.block.ops if isinstance(op, tile.AllocOp))
+    before = held.offset
+    held.offset = IntegerAttr(544, i64)  # the last 32 bytes of what the output may have
+    with pytest.raises(UserError, match=r"an intermediate '%v0' at \[544, 824\) of 'gm' overlaps argument '%o"):
+        validate_function(function, target_of(module))
+    with pytest.raises(UserError, match="stale offset"):
+        EmitPass().apply(Context(), module.clone())
+    with pytest.raises(UserError, match="stale offset"):
+        PlanPass(keep=True).apply(Context(), module.clone())
+    held.offset = before
+    for addresses in ([0, 256], [0, -32], [0, 1 << 60]):
+        function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
+        with pytest.raises(UserError, match="stale offset: argument"):
+            validate_function(function, target_of(module))

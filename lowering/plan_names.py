@@ -1,0 +1,12 @@
+"""Attributes that the plan pass leaves."""
+
+MEMORY = "tilewright.memory"
+"""Attribute of a planned kernel: per memory, [highest byte used, most bytes alive at once]."""
+DROPPED = "tilewright.dropped_slots"
+"""Attribute of a planned kernel: per memory, how many slots its buffers lost because they did not fit."""
+WORKSPACE = "tilewright.workspace"
+"""Attribute of a planned function: bytes of its off-chip arena of intermediates."""
+ARGUMENTS = "tilewright.arguments"
+"""Attribute of a planned function: off-chip offsets of its arguments, in order."""
+OFFSET = "tilewright.offset"
+"""Attribute of a constant or weight of a planned function: its off-chip offset."""
