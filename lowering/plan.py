@@ -184,8 +184,7 @@ class PlanPass(ModulePass):
     def placed(self, intervals: Sequence[Interval], room: int) -> Placement:
         """Greedy orders, and the search where they miss the lower bound. Kept offsets that cannot be right go through:
         `validate_plan` says what is wrong with them."""
-        pins = [(one.pinned, one.align) for one in intervals if one.pinned is not None]
-        if pins_clash(intervals) or any(pin < 0 or pin % align for pin, align in pins):
+        if pins_clash(intervals) or any(one.pinned is not None and one.pinned % one.align for one in intervals):
             return place_greedily(intervals)
         return place_by_search(intervals, room, self.nodes)
 
@@ -193,6 +192,9 @@ class PlanPass(ModulePass):
         spans = [life.whole if extended else (life.start, life.end) for life in unit]
         offset = unit[0].alloc.offset if self.keep else None
         pinned = None if offset is None else offset.value.data - base
+        if pinned is not None and pinned < 0:
+            what = f"{describe(unit[0])} at {pinned + base}"
+            raise UserError(f"stale offset: {what} lies where other things do, below {base}", unit[0].alloc.location)
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
         return Interval(start, end + 1, max(life.size for life in unit), pinned, align)
 

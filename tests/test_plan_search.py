@@ -293,6 +293,5 @@ def test_the_pass_searches_where_greedy_orders_miss_the_bound() -> None:
     kept = [replace(given[0], pinned=32), *given[1:]]
     assert PlanPass().placed(kept, 4096).peak < place_greedily(kept).peak
     # What cannot be right goes through: the validator says what is wrong with it.
-    for pin, align in ((33, 32), (-32, 32)):
-        stale = [replace(given[0], pinned=pin, align=align), *given[1:]]
-        assert PlanPass().placed(stale, 4096) == place_greedily(stale)
+    stale = [replace(given[0], pinned=33, align=32), *given[1:]]
+    assert PlanPass().placed(stale, 4096) == place_greedily(stale)

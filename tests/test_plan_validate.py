@@ -92,7 +92,7 @@ def test_what_lies_among_arguments_and_constants_is_rejected() -> None:
     held = next(op for op in function.body.block.ops if isinstance(op, tile.AllocOp))
     before = held.offset
     held.offset = IntegerAttr(544, i64)  # the last 32 bytes of what the output may have
-    with pytest.raises(UserError, match=r"an intermediate '%v0' at \[544, 824\) of 'gm' overlaps argument '%o"):
+    with pytest.raises(UserError, match=r"an intermediate '%v0' at \[544, 824\) of 'gm' overlaps argument '%v1'"):
         validate_function(function, target_of(module))
     with pytest.raises(UserError, match="stale offset"):
         EmitPass().apply(Context(), module.clone())
