@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 Indices: TypeAlias = npt.NDArray[Any] | int
+
+
+def lower_bound(results: Sequence[AffineExpr], dims: Sequence[Indices]) -> Indices:
+    """Where a loop begins: the greatest of the results of its `lower` map."""
+    return reduce(np.maximum, [evaluate(expr, dims) for expr in results])
+
+
+def upper_bound(results: Sequence[AffineExpr], dims: Sequence[Indices]) -> Indices:
+    """Where a loop ends: the least of the results of its `upper` map."""
+    return reduce(np.minimum, [evaluate(expr, dims) for expr in results])
 
 
 def evaluate(expr: AffineExpr, dims: Sequence[Indices]) -> Indices:

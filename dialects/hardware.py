@@ -284,7 +284,7 @@ class WaitOp(EventOp):
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """`hardware.for %i = 0 to 8 {axis} { … }`; bounds are affine maps of outer counters."""
+    """`hardware.for %i = 0 to 8 {axis} { … }`; bounds are affine maps of outer counters, as those of `tile.for`."""
 
     name = "hardware.for"
     lower_operands = var_operand_def(IndexType)

@@ -17,12 +17,13 @@ from .layout import LayoutAttr
 from .tile_base import TileOp, element_of, shape_of
 from .tile_compute import ContractOp, EmptyOp, FillOp, IotaOp, MapOp, ReduceOp
 from .tile_moves import InsertOp, LoadOp, MoveOp, SliceOp, StoreOp
-from .tile_structure import AliasOp, AllocOp, ForOp, KernelOp, LaunchOp, YieldOp
+from .tile_structure import AliasOp, AllocOp, Bound, ForOp, KernelOp, LaunchOp, YieldOp
 from .tile_types import BufferType, TileType
 
 __all__ = [
     "AliasOp",
     "AllocOp",
+    "Bound",
     "BufferType",
     "ContractOp",
     "EmptyOp",

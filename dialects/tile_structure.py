@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -16,6 +17,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -85,11 +87,16 @@ class YieldOp(IRDLOperation):
     args = var_operand_def()
 
 
+Bound: TypeAlias = tuple[AffineMap, Sequence[SSAValue]]
+"""A bound of a loop that is not constant: a map of counters, and these."""
+
+
 @irdl_op_definition
 class ForOp(IRDLOperation):
     """`%r = tile.for %i = 0 to 8 iter (%a = %init) {axis, kind} : T { … tile.yield %next }`.
 
-    Bounds are affine maps of outer counters (constants included). `axis` names the axis of the group that the
+    Bounds are affine maps of outer counters (constants included): from the greatest of the results of `lower` to the
+    least of those of `upper`; no iteration where that is not above. `axis` names the axis of the group that the
     loop walks, `kind` is "grid" (independent iterations), "stream" or "inner". Carried values keep their types.
     """
 
@@ -107,19 +114,23 @@ class ForOp(IRDLOperation):
 
     def __init__(
         self,
-        trip: int,
+        upper: int | Bound,
         inits: Sequence[SSAValue],
         body: Region,
         axis: str | None = None,
         kind: str | None = None,
+        lower: int | Bound = 0,
     ) -> None:
-        """A loop from 0 to a constant trip count."""
+        """A loop; a bound is a number, or a map and the counters that it is of."""
+        (low, lowers), (high, uppers) = (
+            (AffineMap.constant_map(bound), ()) if isinstance(bound, int) else bound for bound in (lower, upper)
+        )
         super().__init__(
-            operands=[[], [], list(inits)],
+            operands=[list(lowers), list(uppers), list(inits)],
             result_types=[[init.type for init in inits]],
             properties={
-                "lower": AffineMapAttr.constant_map(0),
-                "upper": AffineMapAttr.constant_map(trip),
+                "lower": AffineMapAttr(low),
+                "upper": AffineMapAttr(high),
                 "axis": StringAttr(axis) if axis else None,
                 "kind": StringAttr(kind) if kind else None,
             },
@@ -157,10 +168,10 @@ class ForOp(IRDLOperation):
 
 
 def verify_bounds(name: str, lower: AffineMapAttr, lowers: int, upper: AffineMapAttr, uppers: int) -> None:
-    """Loop bounds are single-result maps over as many counters as are given."""
+    """Loop bounds are maps with at least one result over as many counters as are given."""
     for what, attr, count in (("lower", lower, lowers), ("upper", upper, uppers)):
-        if attr.data.num_dims != count or len(attr.data.results) != 1:
-            raise VerifyException(f"'{name}' {what} bound must map {count} counters to one value")
+        if attr.data.num_dims != count or not attr.data.results:
+            raise VerifyException(f"'{name}' {what} bound must map {count} counters to one value or more")
 
 
 @irdl_op_definition

@@ -38,6 +38,15 @@ def reach(expr: AffineExpr, ranges: Sequence[Range]) -> Range:
     raise ValueError(f"an index map has dimensions and constants only, got {expr}")
 
 
+def counter_values(
+    lower: Sequence[AffineExpr], lowers: Sequence[Range], upper: Sequence[AffineExpr], uppers: Sequence[Range]
+) -> Range:
+    """The values of the counter of a loop that runs from the greatest of `lower` to the least of `upper`, whose
+    dimensions lie in `lowers` and `uppers`."""
+    low = max(reach(expr, lowers)[0] for expr in lower)
+    return low, max(low, min(reach(expr, uppers)[1] for expr in upper) - 1)
+
+
 def is_multiple(expr: AffineExpr, of: int, ranges: Sequence[Range]) -> bool:
     """Whether an expression is sure to be a multiple of a number: 48·d0 + 16 of 16."""
     if of == 1:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ..dialects import hardware, tile
@@ -13,7 +11,7 @@ from ..dialects.errors import UserError
 from ..dialects.target_model import Target
 from ..dialects.tile_types import BufferType
 from . import emit_compute, emit_moves
-from .affine_bounds import Range, reach
+from .affine_bounds import counter_values
 from .bufferize_layout import slot_bytes
 from .emit_base import Emitter
 from .emit_views import address, substituted
@@ -87,11 +85,11 @@ class KernelEmitter(Emitter):
         body = Block(arg_types=[IndexType()])
         body.args[0].name_hint = op.counter.name_hint
         outer, self.block = self.block, body
-        low = self.bound(op.lower, op.lower_operands)
-        high = self.bound(op.upper, op.upper_operands)
+        lowers, uppers = ([self.loops.range(v) for v in group] for group in (op.lower_operands, op.upper_operands))
+        values = counter_values(op.lower.data.results, lowers, op.upper.data.results, uppers)
         lower = [self.loops.rename[value] for value in op.lower_operands]
         upper = [self.loops.rename[value] for value in op.upper_operands]
-        self.loops.enter(op.counter, body.args[0], (low[0], max(low[0], high[1] - 1)))
+        self.loops.enter(op.counter, body.args[0], values)
         self.ops(op.body.block)
         self.loops.leave()
         self.block = outer
@@ -99,11 +97,6 @@ class KernelEmitter(Emitter):
         if op.axis is not None:
             properties["axis"] = op.axis
         self.add(hardware.ForOp.build(operands=[lower, upper], properties=properties, regions=[Region(body)]), op)
-
-    def bound(self, map_: AffineMapAttr, operands: Sequence[SSAValue]) -> Range:
-        """The values of a bound of a loop."""
-        counters = [self.loops.dim(value) for value in operands]
-        return reach(substituted(map_.data, counters, [])[0], self.loops.ranges)
 
     def alloc(self, op: tile.AllocOp) -> None:
         if op.offset is None:

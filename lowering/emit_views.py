@@ -60,6 +60,9 @@ class Loops:
         self.counters.pop()
         self.ranges.pop()
 
+    def range(self, counter: SSAValue) -> Range:
+        return self.ranges[self.counters.index(counter)]
+
     def dim(self, counter: SSAValue) -> AffineExpr:
         return AffineDimExpr(self.counters.index(counter))
 

@@ -20,6 +20,7 @@ from ..dialects.graph_primitives import MapOp, ReduceOp
 from ..dialects.scalar import monoid
 from ..dialects.target_model import Target
 from .axes import Axis
+from .cuts import Cut
 from .footprint import Footprint
 from .group import Node, Output
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
@@ -53,6 +54,8 @@ class _Estimator:
         self.nest, self.target, self.roles = nest, target, roles
         self.result = Estimate()
         self.path: list[Axis] = []
+        self.times = 1  # executions of the body that is walked
+        self.cut: Cut | None = None
         self.footprint = Footprint(nest, target, roles)
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
         self.slots = dict(zip(nest.group.loads, nest.schedule.slots, strict=True))
@@ -85,8 +88,12 @@ class _Estimator:
         waits = [(count * memory.read_latency + chain) // slots for slots, count in self.streams.items()]
         return max([chain, bus, *waits, *(busy[e] for e in stores)]) + latency
 
-    def trips(self) -> int:
-        return prod(self.nest.trips(axis) for axis in self.path)
+    def runs(self, node: Node) -> int:
+        """How often a node is computed or loaded here."""
+        if self.cut is None or not self.cut.leaves_out(node):
+            return self.times
+        everything, masked = (int(table.sum()) for table in self.cut.walked)
+        return self.times * masked // everything
 
     # --- walking --------------------------------------------------------------------------------------------------
 
@@ -95,11 +102,7 @@ class _Estimator:
             self.footprint.step()
             match item:
                 case Loop():
-                    self.footprint.enter(item)
-                    self.path.append(item.axis)
-                    self.items(item.body)
-                    self.path.pop()
-                    self.footprint.leave(item)
+                    self.loop(item)
                 case Load():
                     self.load(item)
                 case Slice():
@@ -111,6 +114,18 @@ class _Estimator:
                 case Store():
                     self.store(item.output)
 
+    def loop(self, item: Loop) -> None:
+        before, outer, cut = self.times, self.cut, self.nest.cuts.get(item)
+        self.times *= self.nest.trips(item.axis)
+        if cut is not None:
+            self.times, self.cut = before * int(cut.walked[0].sum()) // prod(cut.shape[:-1]), cut
+        self.footprint.enter(item)
+        self.path.append(item.axis)
+        self.items(item.body)
+        self.path.pop()
+        self.footprint.leave(item)
+        self.times, self.cut = before, outer
+
     def load(self, item: Load) -> None:
         node = item.node
         homes = self.footprint.load(item, self.slots[node])
@@ -118,11 +133,11 @@ class _Estimator:
             move = self.target.move(self.target.offchip, memory)
             if move is None:
                 continue
-            size = load_bytes(self.nest, item, tuple(self.path), self.target, move)
+            size = load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
             self.result.read_bytes += size
             self.result.busy[move.engine] += int(size / self.target.move_rate(move))
         if item.fixed:
-            trips, slots = prod(self.nest.trips(axis) for axis in self.path), self.slots[node]
+            trips, slots = self.runs(node), self.slots[node]
             if slots == 1:
                 self.stalls += trips
             else:
@@ -147,7 +162,7 @@ class _Estimator:
             self.contract(node)
             if accumulate and self.footprint.moved_apart(node):
                 size = self.elements(node.present)
-                self.result.busy[self.vector] += _vector_cycles(self.target, "add", size, 4) * self.trips()
+                self.result.busy[self.vector] += _vector_cycles(self.target, "add", size, 4) * self.runs(node)
         elif node.kind == "reduce":
             assert isinstance(node.op, ReduceOp)
             source = node.inputs[0]
@@ -164,7 +179,7 @@ class _Estimator:
             combine = monoid(node.op.monoid.data).combine.name
             if accumulate:
                 cycles += _vector_cycles(self.target, combine, self.elements(node.present), byte_width(kind))
-            self.result.busy[self.vector] += cycles * self.trips()
+            self.result.busy[self.vector] += cycles * self.runs(node)
         else:
             self.map(node)
 
@@ -173,14 +188,14 @@ class _Estimator:
         kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
         width = max(byte_width(kind) for kind in kinds)
         cycles = _vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
-        self.result.busy[self.vector] += cycles * self.trips()
+        self.result.busy[self.vector] += cycles * self.runs(node)
 
     def contract(self, node: Node) -> None:
         lhs, rhs = node.inputs
         both = lhs.present & rhs.present & node.present
         m, n, k = (lhs.present - rhs.present), (rhs.present - lhs.present), node.reduced
         kind = type_name(lhs.element)
-        trips, matrix = self.trips(), self.target.matrix_engine
+        trips, matrix = self.runs(node), self.target.matrix_engine
         pieces = prod(-(-self.nest.tiles[a] // self.inner[a]) for a in lhs.present | rhs.present)
         sizes = [prod(self.inner[a] for a in axes) for axes in (m, k, n)]
         cycles = cost.matmul_cycles(self.target, sizes[0], sizes[1], sizes[2], kind, type_name(rhs.element))
@@ -201,7 +216,8 @@ class _Estimator:
             self.result.busy[move.engine] += int(size * repeats / self.target.move_rate(move)) * trips
         out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))
         apart = self.footprint.moved_apart(node)
-        outer = prod(self.nest.trips(axis) for axis in self.path if apart or axis not in node.reduced)
+        own = [axis for axis in self.path if axis in node.reduced]
+        outer = trips if apart or not own else prod(self.nest.trips(axis) for axis in self.path if axis not in own)
         move = self.target.move(self.roles.result or "", self.roles.vector)
         if move is not None and (apart or self.footprint.to_vector(node)):
             self.result.busy[move.engine] += int(out / self.target.move_rate(move)) * outer

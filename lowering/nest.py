@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
 from .axes import Axis
+from .cuts import Cut, Cutter
 from .group import Group, Node, Output
 from .online import derive
 
@@ -86,6 +88,25 @@ class Nest:
     tiles: dict[Axis, int]
     passes: int
     """The most loops over one axis that the reductions of one place need, one after another."""
+    cutter: Cutter
+
+    @cached_property
+    def cuts(self) -> dict[Loop, Cut]:
+        """The loops that are not walked whole, or not with all their masks."""
+        found: dict[Loop, Cut] = {}
+        self._cut(self.items, (), True, found)
+        return found
+
+    def _cut(self, items: Sequence[Item], path: tuple[Axis, ...], free: bool, found: dict[Loop, Cut]) -> None:
+        for item in items:
+            if isinstance(item, Loop):
+                cut = None
+                if not stores(item):
+                    inner = [node for loop in inside(item) for node in loop.carried]
+                    cut = self.cutter.cut(item.axis, item.carried, path, self.tiles, inner, free)
+                if cut is not None:
+                    found[item] = cut
+                self._cut(item.body, (*path, item.axis), free and cut is None, found)
 
     def looped(self, axis: Axis) -> bool:
         return self.tiles[axis] < axis.extent
@@ -99,6 +120,19 @@ class Nest:
             return "online"
         streamed = any(self.looped(axis) for axis in self.group.reduced - self.group.taps)
         return "resident" if not streamed else "online" if self.passes <= 1 else "multipass"
+
+
+def inside(loop: Loop) -> Iterator[Loop]:
+    """The loops inside a loop."""
+    for item in loop.body:
+        if isinstance(item, Loop):
+            yield item
+            yield from inside(item)
+
+
+def stores(loop: Loop) -> bool:
+    """Whether a loop writes results."""
+    return any(isinstance(item, Store) for each in (loop, *inside(loop)) for item in each.body)
 
 
 def default_hold(node: Node, looped: Iterable[Axis]) -> frozenset[Axis]:
@@ -131,7 +165,7 @@ def place_nest(group: Group, schedule: Schedule) -> Nest:
             raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
     builder = _Builder(group, schedule, tiles)
     items = builder.scope((), list(group.outputs))
-    return Nest(group, schedule, items, tiles, builder.passes)
+    return Nest(group, schedule, items, tiles, builder.passes, Cutter(group))
 
 
 class _Builder:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AffineMapAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
@@ -18,9 +18,10 @@ from ..dialects import tile
 from ..dialects.dtypes import byte_width
 from ..dialects.errors import UserError
 from ..dialects.target import Target
-from .affine_bounds import Range, is_multiple, reach
+from .affine_bounds import is_multiple
 from .bufferize_layout import buffer_type, slice_type
 from .emit_views import address
+from .loop_range import counter_range
 
 
 def load_unaligned_parts(kernel: tile.KernelOp, target: Target) -> None:
@@ -50,15 +51,6 @@ def _starts_well(op: tile.SliceOp, target: Target) -> bool:
     start += [AffineConstantExpr(0)] * len(tile.shape_of(op.target))
     index = [expr.replace_dims_and_symbols(start, []) for expr in op.map.data.results]
     return is_multiple(address(layout, index), memory.align, [counter_range(counter) for counter in op.counters])
-
-
-def counter_range(counter: SSAValue) -> Range:
-    """The values of the counter of a tile loop."""
-    loop = counter.owner.parent_op() if not isinstance(counter.owner, Operation) else None
-    assert isinstance(loop, tile.ForOp)
-    low = reach(loop.lower.data.results[0], [counter_range(value) for value in loop.lower_operands])
-    high = reach(loop.upper.data.results[0], [counter_range(value) for value in loop.upper_operands])
-    return low[0], max(low[0], high[1] - 1)
 
 
 def _part_of(load: tile.LoadOp, op: tile.SliceOp) -> tile.LoadOp:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir.affine import AffineConstantExpr
 
 from ..dialects import tile
 from .liveness import Lifetime
+from .loop_range import loop_range
 from .plan_interval import Interval, live_bytes
 
 
@@ -30,11 +30,10 @@ def drop_slot(lives: Sequence[Lifetime]) -> bool:
 
 
 def iterations(alloc: tile.AllocOp) -> int:
-    """How often the loops around a buffer run, loops of unknown length once."""
+    """How often the loops around a buffer run, loops of varying length as their longest execution."""
     count, loop = 1, alloc.parent_op()
     while isinstance(loop, tile.ForOp):
-        low, high = loop.lower.data.results[0], loop.upper.data.results[0]
-        if isinstance(low, AffineConstantExpr) and isinstance(high, AffineConstantExpr):
-            count *= max(high.value - low.value, 1)
+        low, high = loop_range(loop)
+        count *= high - low + 1
         loop = loop.parent_op()
     return count

@@ -169,9 +169,9 @@ def _bytes(op: tile.AllocOp, align: int) -> int:
 
 
 def _trips(op: tile.ForOp) -> int:
-    low, high = op.lower.data.results[0], op.upper.data.results[0]
-    if isinstance(low, AffineConstantExpr) and isinstance(high, AffineConstantExpr):
-        return max(0, high.value - low.value)
+    lows, highs = ([r.value for r in m.data.results if isinstance(r, AffineConstantExpr)] for m in (op.lower, op.upper))
+    if len(lows) == len(op.lower.data.results) and len(highs) == len(op.upper.data.results):
+        return max(0, min(highs) - max(lows))
     return 2
 
 

@@ -219,7 +219,7 @@ class Search:
         if same is None:
             same = self.nests[key] = place_nest(self.group, schedule)
         tiles = dict(zip(self.group.axes, schedule.tiles, strict=True))
-        return Nest(same.group, schedule, same.items, tiles, same.passes)
+        return Nest(same.group, schedule, same.items, tiles, same.passes, same.cutter)
 
     def key(self, choice: Choice) -> tuple[int, ...]:
         found = choice.estimate

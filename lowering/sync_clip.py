@@ -7,6 +7,9 @@ of the same loop as from the last to the first of an outer one. 100 iterations a
 A loop that *walks* through bytes that several engines touch, piece by piece, is kept whole: which pieces meet other
 bytes depends on every iteration. If that is too long, the longest of these loops are cut all the same, and an iteration
 then stands for the bytes of those left out as well.
+
+A loop whose counter bounds inner loops (a triangle) goes on until every run of iterations that differ in what they
+begin inside has been seen: how many iterations of the trace, from which slot.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, lcm
 
+import numpy as np
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import hardware
+from ..dialects.affine_eval import lower_bound, upper_bound
 from .bufferize_layout import linear
+from .loop_range import loop_range
 
 Roots = Mapping[SSAValue, object]
 """What the off-chip buffers are the bytes of, where two of them may be the same; others are apart."""
@@ -50,6 +56,7 @@ class Clip:
                 assert isinstance(view, hardware.ViewOp)
                 if place_of(view.buffer, roots)[0] in shared:
                     self.offset(view.offset.data.results[0], view.counters)
+        self.bounding = _bounding(kernel)
         self.fit(instructions)
 
     def offset(self, expr: AffineExpr, counters: Sequence[SSAValue]) -> None:
@@ -94,8 +101,38 @@ class Clip:
         """The iterations in the trace of a loop that has `trips`."""
         if loop in self.walks:
             return max(0, trips)
+        inner = self.bounding.get(loop)
+        if inner is not None:
+            return self.until_seen(loop, inner)
         period = self.period.get(loop, 1)
         return max(0, min(trips, period + 1 + (trips - period - 1) % period))
+
+    def until_seen(self, loop: hardware.ForOp, inner: Sequence[hardware.ForOp]) -> int:
+        """The fewest iterations that show every run of different iterations, and end as the last ones do.
+
+        An iteration is what it begins in `inner` loops: iterations of the trace, and the slot of the first one.
+        """
+        low, high = loop_range(loop)
+        if loop.lower_operands or loop.upper_operands or any(_outer(one) != {loop.counter} for one in inner):
+            return high - low + 1
+        values = np.arange(low, high + 1)
+        period = self.period.get(loop, 1)
+        columns = [values % period]
+        for one in inner:
+            first = lower_bound(one.lower.data.results, [values] * len(one.lower_operands))
+            last = upper_bound(one.upper.data.results, [values] * len(one.upper_operands))
+            first, last = (np.broadcast_to(np.asarray(each, np.int64), values.shape) for each in (first, last))
+            columns.append(first % self.period.get(one, 1))
+            columns.append(np.array([self.trips(one, int(trips)) for trips in last - first]))
+        states = list(zip(*(column.tolist() for column in columns), strict=True))
+        length = min(period + 2, len(states))
+        runs = [tuple(states[end - length : end]) for end in range(length, len(states) + 1)]
+        missing = set(runs)
+        for position, run in enumerate(runs):
+            missing.discard(run)
+            if not missing and run == runs[-1]:
+                return position + length
+        return len(states)
 
 
 def _shared(instructions: Sequence[hardware.InstructionOp], roots: Roots) -> set[object]:
@@ -111,6 +148,20 @@ def _shared(instructions: Sequence[hardware.InstructionOp], roots: Roots) -> set
             if value is op.output:
                 written.add(space)
     return {space for space in written if len(users[space]) > 1}
+
+
+def _bounding(kernel: hardware.KernelOp) -> dict[hardware.ForOp, list[hardware.ForOp]]:
+    """Loops whose counters bound loops inside them, each with those."""
+    found: dict[hardware.ForOp, list[hardware.ForOp]] = {}
+    for op in kernel.walk():
+        if isinstance(op, hardware.ForOp):
+            for counter in _outer(op):
+                found.setdefault(loop_of(counter), []).append(op)
+    return found
+
+
+def _outer(loop: hardware.ForOp) -> set[SSAValue]:
+    return {*loop.lower_operands, *loop.upper_operands}
 
 
 def loop_of(counter: SSAValue) -> hardware.ForOp:
@@ -134,7 +185,6 @@ def _dims(expr: AffineExpr) -> set[int]:
 
 
 def _trips(loop: hardware.ForOp) -> int:
-    """The trip count, of a loop with bounds that depend on counters the difference of their constant parts."""
-    bounds = [linear(attr.data.results[0]) for attr in (loop.lower, loop.upper)]
-    low, high = (bound[0] if bound is not None else 0 for bound in bounds)
-    return max(1, high - low)
+    """The trip count; the greatest, of a loop with bounds that depend on counters."""
+    low, high = loop_range(loop)
+    return high - low + 1

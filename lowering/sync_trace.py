@@ -101,8 +101,8 @@ def trace_of(kernel: hardware.KernelOp, roots: Roots) -> Trace:
 
 def _iterate(op: hardware.ForOp, parent: Body, clip: Clip) -> Body:
     """The body of a loop with its clipped iterations."""
-    lower = values_of(op.lower.data.results[0], op.lower_operands, parent)
-    upper = values_of(op.upper.data.results[0], op.upper_operands, parent)
+    lower = np.max([values_of(expr, op.lower_operands, parent) for expr in op.lower.data.results], axis=0)
+    upper = np.min([values_of(expr, op.upper_operands, parent) for expr in op.upper.data.results], axis=0)
     parent_rows: list[int] = []
     values: list[int] = []
     left_out: list[int] = []

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AffineMapAttr, StringAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
 from ..dialects.locations import fuse_locations
 from ..dialects.tile_types import TileType
 from .axes import Axis
+from .cuts import Cut
 from .group import Node, Output
 from .nest import Nest
 from .regions import Counters, Frame, affine_map, frame_of
@@ -29,11 +30,20 @@ class Tile:
         return tile.element_of(self.value)
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The first value of a loop's counter: an expression of outer counters."""
+
+    expr: AffineExpr
+    counters: tuple[SSAValue, ...]
+
+
 class EmitterBase:
     """Appends ops to the current block. Tiles and casts are known per open loop, innermost last.
 
     `apart`: the matrix engine cannot reach the memory where the sums of a cascade are moved (`Node.carry`): its
-    products are added there by the vector engine.
+    products are added there by the vector engine. `full` is the cut whose section without masks is being emitted;
+    `starts` has the counters of loops that do not begin at 0.
     """
 
     def __init__(self, nest: Nest, apart: bool) -> None:
@@ -47,6 +57,8 @@ class EmitterBase:
         self.block = Block(arg_types=[*self.group.inputs, *self.group.results])
         self.args: tuple[BlockArgument, ...] = tuple(self.block.args)
         self.uses = self.count_uses()
+        self.full: Cut | None = None
+        self.starts: dict[SSAValue, Start] = {}
 
     def count_uses(self) -> dict[Node, list[Node | Output]]:
         uses: dict[Node, list[Node | Output]] = {node: [] for node in self.group.nodes}
@@ -78,6 +90,7 @@ class EmitterBase:
         return AffineMapAttr(affine_map(reach.count, results))
 
     def lookup(self, node: Node) -> Tile:
+        node = node if self.full is None else self.full.aliases.get(node, node)
         for level in reversed(self.tiles):
             if node in level:
                 return level[node]

@@ -138,9 +138,23 @@ class ContractEmitter(ComputeEmitter):
             operands.append(acc.value)
             properties["accumulate"] = UnitAttr()
             if not node.cascade or self.apart:  # begins from nothing in the first step
-                init = [AffineDimExpr(p) for p in range(len(counted))]
-                properties["init"] = AffineMapAttr(affine_map(len(counted), init))
-                operands += counted
+                init, counters = self.begins(counted)
+                properties["init"] = AffineMapAttr(affine_map(len(counters), init))
+                operands += counters
         op = tile.ContractOp.create(operands=operands, result_types=[kind], properties=properties)
         self.add(op, node)
         return Tile(op.results[0], frame)
+
+    def begins(self, counted: list[SSAValue]) -> tuple[list[AffineExpr], list[SSAValue]]:
+        """Expressions that are all 0 in the first step of the loops with these counters, and what they are over."""
+        counters = list(counted)
+        exprs: list[AffineExpr] = []
+        for position, counter in enumerate(counted):
+            expr: AffineExpr = AffineDimExpr(position)
+            start = self.starts.get(counter)
+            if start is not None:
+                dims = [AffineDimExpr(len(counters) + d) for d in range(len(start.counters))]
+                counters += start.counters
+                expr = expr + start.expr.replace_dims_and_symbols(dims, []) * -1
+            exprs.append(expr)
+        return exprs, counters

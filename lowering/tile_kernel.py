@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from xdsl.dialects.builtin import FunctionType, IndexType, StringAttr
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
-from ..dialects.graph_primitives import ReduceOp
-from ..dialects.scalar import monoid
+from .absorb import combine_of
+from .bound_maps import bound_map, exact_map
+from .cuts import Cut
 from .group import Node
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
-from .tile_base import Tile
+from .regions import affine_map
+from .tile_base import Start, Tile
 from .tile_contract import ContractEmitter
 from .tile_moves import MoveEmitter
 
@@ -41,6 +45,8 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
     def items(self, items: Sequence[Item]) -> None:
         for item in items:
             match item:
+                case Load() | Slice() | Compute() if self.full is not None and self.full.leaves_out(item.node):
+                    pass
                 case Load():
                     self.load(item)
                 case Slice():
@@ -58,14 +64,45 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         fresh = [node for node in item.carried if node not in self.accumulators]
         for node in fresh:
             self.accumulators[node] = self.initial(node)
+        cut = self.nest.cuts.get(item)
+        if cut is None:
+            self.walk(item, [AffineConstantExpr(0)], [AffineConstantExpr(self.nest.trips(item.axis))])
+        else:
+            self.sections(item, cut)
+        for node in fresh:
+            self.define(node, self.accumulators.pop(node))
+
+    def sections(self, item: Loop, cut: Cut) -> None:
+        """The loops that a cut loop becomes, one after another."""
+        slope = Fraction(self.nest.tiles[cut.outer[-1]], self.nest.tiles[item.axis]) if cut.outer else Fraction(1)
+        outer = tuple(self.counters[self.order.index(axis)] for axis in cut.outer)
+        start = Start(exact_map(cut.first, slope), outer)
+        for section in cut.sections:
+            lower = bound_map(section.lower, "lower", cut.length, slope)
+            upper = bound_map(section.upper, "upper", cut.length, slope)
+            self.full = cut if section.full else None
+            self.walk(item, lower, upper, outer, start)
+            self.full = None
+
+    def walk(
+        self,
+        item: Loop,
+        lower: Sequence[AffineExpr],
+        upper: Sequence[AffineExpr],
+        outer: Sequence[SSAValue] = (),
+        start: Start | None = None,
+    ) -> None:
+        """One loop, from the greatest of `lower` to the least of `upper`: expressions of the counters `outer`."""
         before = [self.accumulators[node] for node in item.carried]
-        outer, body = self.block, Block(arg_types=[IndexType(), *(acc.value.type for acc in before)])
+        block, body = self.block, Block(arg_types=[IndexType(), *(acc.value.type for acc in before)])
         body.args[0].name_hint = self.group.names[item.axis]
         self.block = body
         self.order.append(item.axis)
         self.counters.append(body.args[0])
         self.tiles.append({})
         self.casts.append({})
+        if start is not None:
+            self.starts[body.args[0]] = start
         for node, acc, arg in zip(item.carried, before, body.args[1:], strict=True):
             self.accumulators[node] = Tile(arg, acc.frame)
             self.enter_state("previous", node)
@@ -75,20 +112,18 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         self.casts.pop()
         self.order.pop()
         self.counters.pop()
-        self.block = outer
-        kind = "stream" if item.axis in self.group.reduced else "grid"
+        self.block = block
         op = tile.ForOp(
-            self.nest.trips(item.axis),
+            bound_of(upper, outer),
             [acc.value for acc in before],
             Region(body),
             self.group.names[item.axis],
-            kind,
+            "stream" if item.axis in self.group.reduced else "grid",
+            bound_of(lower, outer),
         )
         self.add(op, item.carried[0] if item.carried else None)
         for node, acc, value in zip(item.carried, before, op.results, strict=True):
             self.accumulators[node] = Tile(value, acc.frame)
-            if node in fresh:
-                self.define(node, self.accumulators.pop(node))
 
     def compute(self, node: Node) -> None:
         match node.kind:
@@ -129,9 +164,11 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         self.enter_state("running", node)
 
 
-def combine_of(node: Node) -> str:
-    """The scalar operator that adds a part to a reduction."""
-    if node.kind == "contract":
-        return "add"
-    assert isinstance(node.op, ReduceOp)
-    return monoid(node.op.monoid.data).combine.name
+def bound_of(exprs: Sequence[AffineExpr], counters: Sequence[SSAValue]) -> tile.Bound:
+    """A bound over the counters that its expressions use."""
+    used = sorted({dim.position for expr in exprs for dim in expr.dfs() if isinstance(dim, AffineDimExpr)})
+    renumber: list[AffineExpr] = [AffineConstantExpr(0)] * len(counters)
+    for position, dim in enumerate(used):
+        renumber[dim] = AffineDimExpr(position)
+    results = [expr.replace_dims_and_symbols(renumber, []) for expr in exprs]
+    return affine_map(len(used), results), [counters[dim] for dim in used]

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ..dialects import hardware
-from ..dialects.affine_eval import evaluate
+from ..dialects.affine_eval import Indices, evaluate, lower_bound, upper_bound
 from ..dialects.dtypes import byte_width
 from ..dialects.errors import UserError
 from ..dialects.hardware_types import ViewType
@@ -133,8 +133,9 @@ def _groups(users: Sequence[set[SSAValue]], loops: Sequence[hardware.ForOp]) -> 
     group is empty and stands for dimensions without counters."""
     together = [*users]
     for loop in loops:
-        lower = _used(loop.lower.data.results[0], loop.lower_operands)
-        together.append({loop.counter} | lower | _used(loop.upper.data.results[0], loop.upper_operands))
+        bounds = [_used(expr, loop.lower_operands) for expr in loop.lower.data.results]
+        bounds += [_used(expr, loop.upper_operands) for expr in loop.upper.data.results]
+        together.append({loop.counter}.union(*bounds))
     groups: list[set[SSAValue]] = []
     for one in together:
         if one:
@@ -149,8 +150,8 @@ def _iterations(loops: Sequence[hardware.ForOp]) -> tuple[dict[SSAValue, IntArra
     counters: dict[SSAValue, IntArray] = {}
     rows = 1
     for loop in loops:
-        low = _evaluated(loop.lower, 0, loop.lower_operands, counters, rows)
-        high = _evaluated(loop.upper, 0, loop.upper_operands, counters, rows)
+        low = _column(lower_bound(loop.lower.data.results, [counters[v] for v in loop.lower_operands]), rows)
+        high = _column(upper_bound(loop.upper.data.results, [counters[v] for v in loop.upper_operands]), rows)
         trips = np.maximum(high - low, 0)
         first = np.repeat(low, trips)
         done = np.repeat(np.cumsum(trips) - trips, trips)
@@ -175,5 +176,8 @@ def _bounds(
 def _evaluated(
     attr: AffineMapAttr, result: int, operands: Sequence[SSAValue], counters: dict[SSAValue, IntArray], rows: int
 ) -> IntArray:
-    found = evaluate(attr.data.results[result], [counters.get(value, 0) for value in operands])
+    return _column(evaluate(attr.data.results[result], [counters.get(value, 0) for value in operands]), rows)
+
+
+def _column(found: Indices, rows: int) -> IntArray:
     return np.broadcast_to(np.asarray(found, np.int64), (rows,))

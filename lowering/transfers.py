@@ -6,7 +6,8 @@ the borders) are counted; a transfer's bytes are summed over their combinations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -20,12 +21,16 @@ from ..dialects.graph_types import static_shape
 from ..dialects.layout import Layout, pair_runs
 from ..dialects.target_model import Move, Target
 from .axes import Axis, Linear
+from .cut_sections import IntArray
+from .cuts import Cut
 from .group import Node, Output
 from .nest import Load, Nest
 from .regions import RegionDim, region_of
 
 Extents: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of (extent, number of tiles that have it)."""
+Lengths: TypeAlias = tuple[int, ...]
+"""The extent in every tile."""
 
 
 def strides_of(shape: Sequence[int]) -> list[int]:
@@ -33,19 +38,59 @@ def strides_of(shape: Sequence[int]) -> list[int]:
     return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def load_bytes(nest: Nest, item: Load, path: tuple[Axis, ...], target: Target, move: Move) -> int:
-    """Bus bytes that a load reads over all iterations of the loops in `path`."""
+def load_bytes(
+    nest: Nest, item: Load, path: tuple[Axis, ...], target: Target, move: Move, cut: Cut | None = None
+) -> int:
+    """Bus bytes that a load reads over all iterations of the loops in `path`, of which `cut` says which are walked."""
     node = item.node
     shape = static_shape(nest.group.inputs[node.arg])
     strides = strides_of(shape)
     dims = region_of(nest, node, item.fixed)
-    extents = [_loaded(nest, node, dim, item.fixed, shape) for dim in dims]
-    steps = [_step(node.index, dim, strides) for dim in dims]
-    free = [axis for axis in path if axis not in item.fixed]
-    singles = [axis for axis in item.fixed if all(dim.axis is not axis for dim in dims)]
-    repeats = prod(nest.trips(axis) for axis in (*free, *singles))
-    cut = any(node.windows) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
-    return repeats * _bytes(tuple(extents), tuple(steps), byte_width(node.element), target, move, cut)
+    lengths = [_loaded(nest, node, dim, item.fixed, shape) for dim in dims]
+    steps = tuple(_step(node.index, dim, strides) for dim in dims)
+    cut = cut if cut is not None and cut.axis in path else None
+    cut_axes = (*cut.outer, cut.axis) if cut is not None else ()
+    others = [axis for axis in path if axis not in cut_axes and (axis not in item.fixed or not _along(axis, dims))]
+    repeats = prod(nest.trips(axis) for axis in others)
+    parts = any(node.windows) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
+    joint = [d for d, dim in enumerate(dims) if dim.axis in cut_axes and dim.axis in item.fixed]
+    free = {d: _counted(lengths[d]) for d in range(len(dims)) if d not in joint}
+    combinations = [((), 1)]
+    if cut is not None:
+        places = [cut_axes.index(dims[d].axis) for d in joint]
+        combinations = _combined(cut.walked[cut.leaves_out(node)], places, [lengths[d] for d in joint])
+    total = 0
+    for extents, times in combinations:
+        known = {d: ((extent, 1),) for d, extent in zip(joint, extents, strict=True)}
+        each = tuple(known[d] if d in known else free[d] for d in range(len(dims)))
+        total += repeats * times * _bytes(each, steps, byte_width(node.element), target, move, parts)
+    return total
+
+
+def _along(axis: Axis, dims: Sequence[RegionDim]) -> bool:
+    return any(dim.axis is axis for dim in dims)
+
+
+def _combined(
+    counts: IntArray, places: Sequence[int], lengths: Sequence[Lengths]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The different combinations of lengths along dimensions of a table of counts, each with how often it occurs.
+
+    `places`: the dimension of the table that each of `lengths` is along.
+    """
+    table = counts.sum(axis=tuple(d for d in range(counts.ndim) if d not in places))
+    order = sorted(range(len(places)), key=lambda k: places[k])  # the dimensions that are left
+    kinds = [np.unique(lengths[k], return_inverse=True) for k in order]
+    codes = np.zeros(np.shape(table), np.int64)
+    for d, (values, inverse) in enumerate(kinds):
+        codes = codes * len(values) + inverse.reshape([-1 if d == e else 1 for e in range(len(kinds))])
+    for code, times in enumerate(np.bincount(codes.ravel(), weights=np.ravel(table)).astype(np.int64).tolist()):
+        found = [0] * len(places)
+        for place, (values, _) in zip(reversed(order), reversed(kinds), strict=True):
+            code, digit = divmod(code, len(values))
+            found[place] = int(values[digit])
+        if times and all(found):
+            yield tuple(found), times
 
 
 def store_bytes(nest: Nest, output: Output, path: tuple[Axis, ...], target: Target, move: Move) -> int:
@@ -54,7 +99,7 @@ def store_bytes(nest: Nest, output: Output, path: tuple[Axis, ...], target: Targ
     strides = strides_of(static_shape(kind))
     axes = [axis for axis in nest.group.axes if any(axis in expr.terms for expr in output.index)]
     dims = [axis for axis in axes if nest.tiles[axis] > 1]
-    extents = [_tiles(axis.extent, nest.tiles[axis]) for axis in dims]
+    extents = [_counted(_tiles(axis.extent, nest.tiles[axis])) for axis in dims]
     steps = [sum(e.terms.get(a, 0) * s for e, s in zip(output.index, strides, strict=True)) for a in dims]
     repeats = prod(nest.trips(axis) for axis in path if axis not in dims)
     return repeats * _bytes(tuple(extents), tuple(steps), byte_width(kind), target, move)
@@ -67,13 +112,19 @@ def _step(index: Sequence[Linear], dim: RegionDim, strides: Sequence[int]) -> in
     return sum(expr.terms.get(dim.axis, 0) * stride for expr, stride in zip(index, strides, strict=True))
 
 
-def _tiles(extent: int, tile: int) -> Extents:
+def _tiles(extent: int, tile: int) -> Lengths:
     whole, rest = divmod(extent, tile)
-    return tuple(pair for pair in ((tile, whole), (rest, 1 if rest else 0)) if pair[1])
+    return (tile,) * whole + ((rest,) if rest else ())
 
 
-def _loaded(nest: Nest, node: Node, dim: RegionDim, fixed: frozenset[Axis], shape: Sequence[int]) -> Extents:
-    """Extents of one region dimension, without what lies outside the input."""
+@lru_cache(maxsize=1 << 14)
+def _counted(lengths: Lengths) -> Extents:
+    """Each length that is not 0, and how many tiles have it."""
+    return tuple((length, count) for length, count in sorted(Counter(lengths).items()) if length)
+
+
+def _loaded(nest: Nest, node: Node, dim: RegionDim, fixed: frozenset[Axis], shape: Sequence[int]) -> Lengths:
+    """Extents of one region dimension in every tile, without what lies outside the input."""
     axis, tile = dim.axis, nest.tiles[dim.axis] if dim.axis in fixed else dim.axis.extent
     if dim.window is None:
         touching = [(e, s) for e, s in zip(node.index, shape, strict=True) if axis in e.terms]
@@ -90,8 +141,8 @@ def _loaded(nest: Nest, node: Node, dim: RegionDim, fixed: frozenset[Axis], shap
 @lru_cache(maxsize=1 << 14)
 def _clipped(
     extent: int, tile: int, step: int, scale: int, extra: int, offset: int, bound: int, unit: bool = False
-) -> Extents:
-    """Counts tiles by how many of their positions have an index in [0, bound).
+) -> Lengths:
+    """How many positions of each tile have an index in [0, bound).
 
     Tile i starts at index step·i·tile + offset and has scale·valid + extra positions, `step` apart (1 if `unit`).
     """
@@ -105,8 +156,7 @@ def _clipped(
     else:
         low = np.maximum(0, -((bound - 1 - first) // -stride))
         high = np.minimum(count, first // -stride + 1)
-    lengths, counts = np.unique(np.maximum(high - low, 0), return_counts=True)
-    return tuple((int(n), int(c)) for n, c in zip(lengths, counts, strict=True) if n)
+    return tuple(np.maximum(high - low, 0).tolist())
 
 
 @lru_cache(maxsize=1 << 15)

@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects import tile
-from ..dialects.affine_eval import evaluate
+from ..dialects.affine_eval import evaluate, lower_bound, upper_bound
 from ..dialects.dtypes import element
 from ..dialects.errors import UserError
 from ..dialects.graph_functions import output_arguments
@@ -138,8 +138,8 @@ class _Evaluation:
         return []
 
     def loop(self, op: tile.ForOp, env: Environment) -> None:
-        low = self.bound(op.lower, op.lower_operands, env)
-        high = self.bound(op.upper, op.upper_operands, env)
+        low = int(cast(int, lower_bound(op.lower.data.results, [self.counter(env, v) for v in op.lower_operands])))
+        high = int(cast(int, upper_bound(op.upper.data.results, [self.counter(env, v) for v in op.upper_operands])))
         carried = [self.held(env, init) for init in op.inits]
         valid = [held.valid for held in carried]
         counter, *args = op.body.block.args
@@ -154,9 +154,6 @@ class _Evaluation:
                     )
             carried = [Held(h.storage, h.shape, v, h.steps, h.stated) for h, v in zip(carried, valid, strict=True)]
         env.update(zip(op.res, carried, strict=True))
-
-    def bound(self, attr: AffineMapAttr, operands: Sequence[SSAValue], env: Environment) -> int:
-        return int(cast(int, evaluate(attr.data.results[0], [self.counter(env, value) for value in operands])))
 
     # --- ops ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ with the list of all counters. The text is made of integers and the operators be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -16,6 +16,8 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from ...dialects.errors import UserError
 
 Counters: TypeAlias = Sequence[int]
+Choose: TypeAlias = Callable[[Iterable[int]], int]
+"""`max` or `min`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,20 @@ def compile_affine(expr: AffineExpr, depths: Sequence[int], location: Attribute 
     function, depends = _compiled(_text(expr, depths, location)), _depends([expr], depths)
     at = cast(Callable[[Counters], int], function)
     return Affine(at, None if depends else at(()), depends)
+
+
+def compile_bound(
+    exprs: Sequence[AffineExpr], depths: Sequence[int], choose: Choose, location: Attribute | None = None
+) -> Affine:
+    """A bound of a loop: the greatest (`choose` is max) or the least (min) of several values."""
+    if len(exprs) == 1:
+        return compile_affine(exprs[0], depths, location)
+    all_of = compile_affines(exprs, depths, location)
+
+    def at(counters: Counters) -> int:
+        return choose(all_of.at(counters))
+
+    return Affine(at, None if all_of.constant is None else choose(all_of.constant), all_of.depends)
 
 
 def compile_affines(

@@ -16,7 +16,7 @@ from ...dialects.layout import Layout
 from ...dialects.target import target_of
 from ...dialects.target_model import Memory, Target
 from ...dialects.tile_types import BufferType
-from .affine import AffineList, compile_affine, compile_affines
+from .affine import AffineList, Choose, compile_affine, compile_affines, compile_bound
 from .axes import instruction_axes
 from .errors import MachineError
 from .owners import Span, owners
@@ -141,14 +141,14 @@ class _Decoder:
 
     def loop(self, op: hardware.ForOp) -> Loop:
         depth = len(self.loops)
-        lower = compile_affine(op.lower.data.results[0], self.depths(op.lower_operands), op.location)
-        upper = compile_affine(op.upper.data.results[0], self.depths(op.upper_operands), op.location)
+        lower = compile_bound(op.lower.data.results, self.depths(op.lower_operands), max, op.location)
+        upper = compile_bound(op.upper.data.results, self.depths(op.upper_operands), min, op.location)
         axis = op.axis.data if op.axis is not None else f"c{depth}"
         name = op.counter.name_hint or axis
         self.counters[op.counter] = depth
         self.loops = (*self.loops, name)
-        first = self.range_of(op.lower, op.lower_operands)
-        last = self.range_of(op.upper, op.upper_operands)
+        first = self.bound_range(op.lower, op.lower_operands, max)
+        last = self.bound_range(op.upper, op.upper_operands, min)
         self.ranges.append(None if first is None or last is None else (first[0], max(first[0], last[1] - 1)))
         self.depth = max(self.depth, depth + 1)
         body = self.block(op.body.block)
@@ -164,9 +164,12 @@ class _Decoder:
         found = [known for counter in counters if (known := self.ranges[self.counters[counter]]) is not None]
         return found if len(found) == len(counters) else None
 
-    def range_of(self, map_: AffineMapAttr, counters: Sequence[SSAValue]) -> Range | None:
+    def bound_range(self, map_: AffineMapAttr, counters: Sequence[SSAValue], choose: Choose) -> Range | None:
+        """What a bound of a loop can be: of all results the one that `choose` takes."""
         known = self.known_ranges(counters)
-        return None if known is None else range_of(map_.data.results[0], known)
+        found = [range_of(expr, known) for expr in map_.data.results] if known is not None else [None]
+        ends = [each for each in found if each is not None]
+        return (choose(low for low, _ in ends), choose(high for _, high in ends)) if len(ends) == len(found) else None
 
     def event(self, op: hardware.EventOp) -> EventStep:
         signals = isinstance(op, hardware.SignalOp)

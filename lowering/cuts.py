@@ -1,0 +1,153 @@
+"""What masks save: for every loop over a reduced axis the tiles that need not be walked, and those that need no mask.
+
+Per tile of the loop and outer tile, static values are constants or not (`static_values.py`); a step in whose tile they
+are such that it changes nothing (`absorb.py`) is left out. What is left is walked in sections (`cut_sections.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from .absorb import Absorber, Facts
+from .axes import Axis
+from .cut_sections import EMPTY, FULL, MASKED, IntArray, Section, sections_of
+from .group import Group, Node
+from .static_values import Array, Grid, constants, frontier
+
+TELLING = (0.0, 1.0, np.inf, -np.inf)
+"""Values that change what a step does: truth values, and the neutral and absorbing elements."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """How a loop over `axis` is walked. `outer`: the axes of outer loops that the bounds of sections depend on.
+
+    In a section without masks `aliases` says which values are one of their operands, and `dead` is not computed.
+    `assumed`: inputs that must be finite for the steps that are left out to change nothing.
+    """
+
+    axis: Axis
+    outer: tuple[Axis, ...]
+    sections: tuple[Section, ...]
+    aliases: Mapping[Node, Node]
+    dead: frozenset[Node]
+    assumed: frozenset[Node]
+    length: int
+
+    @cached_property
+    def walked(self) -> tuple[IntArray, IntArray]:
+        """How often each tile is walked, per outer tile: in all sections, and in those with masks."""
+        return self._table(self.sections), self._table([s for s in self.sections if not s.full])
+
+    def leaves_out(self, node: Node) -> bool:
+        """Whether sections without masks do not need a node."""
+        return node in self.dead or node in self.aliases
+
+    def _table(self, sections: Sequence[Section]) -> IntArray:
+        trips = self.shape[-1]
+        tile = np.arange(trips)
+        total = np.zeros(self.shape, np.int64)
+        for section in sections:
+            total += (tile >= section.lower[..., None]) & (tile < section.upper[..., None])
+        return total
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Outer tiles, then the tiles of the loop."""
+        return (*self.sections[0].lower.shape, self.length)
+
+    @property
+    def first(self) -> IntArray:
+        """Per outer tile the first tile that is walked."""
+        table = self.walked[0] > 0
+        return np.where(table.any(axis=-1), table.argmax(axis=-1), 0)
+
+
+@dataclass(eq=False)
+class Cutter:
+    """The cuts of a group's loops, for any tiles: what can be told of a loop beforehand is remembered."""
+
+    group: Group
+    absorbers: dict[tuple[Node, ...], Absorber] = field(default_factory=dict[tuple[Node, ...], Absorber])
+
+    @cached_property
+    def masks(self) -> tuple[Node, ...]:
+        return frontier(self.group)
+
+    def cut(
+        self,
+        axis: Axis,
+        carried: Sequence[Node],
+        path: Sequence[Axis],
+        tiles: Mapping[Axis, int],
+        inner: Sequence[Node],
+        free: bool,
+    ) -> Cut | None:
+        """How a loop inside those over `path` is walked; None where it is walked whole, with its masks.
+
+        It stores nothing. `inner`: the accumulators of loops inside it. `free`: it may leave out steps, as no loop
+        around it is cut.
+        """
+        masks = [node for node in self.masks if axis in node.present]
+        if not masks or not carried:
+            return None
+        outer = tuple(a for a in path if any(a in node.present for node in masks))
+        grid = Grid((*outer, axis), tiles)
+        table = constants(masks, grid)
+        patterns, where = _patterns([table[node] for node in masks])
+        if len(patterns) == 1 and np.isnan(patterns[0]).all():
+            return None
+        absorber = self.absorbers.setdefault(tuple(carried), Absorber(self.group, carried))
+        facts = [_facts(masks, pattern) for pattern in patterns]
+        steps = [absorber.step(each) for each in facts]
+        empty = [free and step.changed is None for step in steps]
+        counts = np.bincount(where.ravel(), minlength=len(patterns))
+        best = max(
+            (k for k in range(len(patterns)) if not empty[k]),
+            key=lambda k: (len(absorber.aliases(facts[k])), counts[k]),
+            default=None,
+        )
+        aliases = {} if best is None else absorber.aliases(facts[best])
+        kind = [EMPTY if e else FULL if aliases and k == best else MASKED for k, e in enumerate(empty)]
+        kinds = np.array(kind)[where]
+        if any(node.kind == "contract" and not node.cascade for node in carried):
+            kinds[(kinds == EMPTY).all(axis=-1), 0] = MASKED  # the first step is where its sum begins
+        if (kinds == MASKED).all():
+            return None
+        sections = tuple(sections_of(kinds))
+        assumed = frozenset[Node]().union(*(step.assumed for step, e in zip(steps, empty, strict=True) if e))
+        made = Cut(axis, outer, sections, aliases, self.dead([*carried, *inner], aliases), assumed, grid.shape[-1])
+        return made if sections else None
+
+    def dead(self, accumulators: Sequence[Node], aliases: Mapping[Node, Node]) -> frozenset[Node]:
+        """What the accumulators do not need where the aliases hold."""
+        needed: set[Node] = set()
+        pending = [source for node in accumulators for source in (*node.inputs, *([node.carry] if node.carry else []))]
+        while pending:
+            node = pending.pop()
+            node = aliases.get(node, node)
+            if node in needed:
+                continue
+            needed.add(node)
+            pending += node.inputs
+            pending += [node.carry] if node.carry is not None else []
+            pending += [node.source] if node.source is not None else []
+        return frozenset(node for node in self.group.nodes if node not in needed and node not in accumulators)
+
+
+def _facts(masks: Sequence[Node], pattern: Sequence[float]) -> Facts:
+    return {node: float(value) for node, value in zip(masks, pattern, strict=True) if not np.isnan(value)}
+
+
+def _patterns(values: Sequence[Array]) -> tuple[Array, IntArray]:
+    """The different combinations of constants, and which one each tile has."""
+    codes = np.full((*values[0].shape, len(values)), len(TELLING))
+    for position, value in enumerate(values):
+        for code, telling in enumerate(TELLING):
+            codes[..., position][value == telling] = code
+    found, where = np.unique(codes.reshape(-1, len(values)), axis=0, return_inverse=True)
+    return np.array((*TELLING, np.nan))[found], where.reshape(codes.shape[:-1])

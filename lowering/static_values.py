@@ -1,0 +1,128 @@
+"""What can be known of values that do not depend on data, per tile: masks as predicates over positions.
+
+A value is *static* if it is made of positions (iota) and constants only. Over the positions of a tile it lies in an
+interval, found by interval arithmetic from the intervals of its operands, for all tiles of a grid at once. Where both
+ends are the same number the value is a constant of that tile: `j <= i` is true in every tile below the diagonal, false
+in every tile above it, and not known in those that it crosses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dialects.dtypes import element
+from ..dialects.graph_primitives import IotaOp
+from .axes import Axis
+from .group import Group, Node
+from .interval_rules import apply_intervals
+from .online_nodes import fn_of, number
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Interval: TypeAlias = tuple[Array, Array]
+"""Least and greatest value per tile of a grid; not a number where nothing is known."""
+
+
+def static_nodes(group: Group) -> frozenset[Node]:
+    """The nodes whose values depend on positions and constants only."""
+    found: set[Node] = set()
+    for node in group.nodes:
+        made = node.kind in ("map", "expand") and bool(node.inputs) and all(source in found for source in node.inputs)
+        if made or node.kind == "iota" or (node.kind == "constant" and number(node) is not None):
+            found.add(node)
+    return frozenset(found)
+
+
+def frontier(group: Group) -> tuple[Node, ...]:
+    """The static values, varying with positions, that something else needs: what masks are made of."""
+    static = static_nodes(group)
+    used = {source for node in group.nodes if node not in static for source in node.inputs}
+    maps = [node for node in group.nodes if node.kind == "map" and node.present]
+    return tuple(node for node in maps if node in static and node in used)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Tiles: one dimension of every array for each of `axes`, in tiles of so many positions; other axes are whole."""
+
+    axes: tuple[Axis, ...]
+    tiles: Mapping[Axis, int]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(-(-axis.extent // self.tiles[axis]) for axis in self.axes)
+
+    def positions(self, axis: Axis) -> Interval:
+        """The first and the last position of an axis in every tile."""
+        if axis not in self.axes:
+            return np.array(0.0), np.array(float(axis.extent - 1))
+        tile = self.tiles[axis]
+        first = np.arange(-(-axis.extent // tile), dtype=np.float64) * tile
+        shape = [-1 if axis is other else 1 for other in self.axes]
+        return first.reshape(shape), np.minimum(first + tile, axis.extent).reshape(shape) - 1
+
+
+def constants(nodes: Iterable[Node], grid: Grid) -> dict[Node, Array]:
+    """Per static node its value in every tile of the grid; not a number where it has several or is not known."""
+    known: dict[Node, Interval] = {}
+    found: dict[Node, Array] = {}
+    for node in nodes:
+        low, high = _interval(node, grid, known)
+        found[node] = np.broadcast_to(np.where(low == high, low, np.nan), grid.shape)
+    return found
+
+
+def _interval(root: Node, grid: Grid, known: dict[Node, Interval]) -> Interval:
+    stack = [(root, False)]
+    while stack:
+        node, entered = stack.pop()
+        if node in known:
+            continue
+        if not entered:
+            stack.append((node, True))
+            stack += [(source, False) for source in node.inputs]
+            continue
+        known[node] = _stored(node, _made(node, grid, [known[source] for source in node.inputs]))
+    return known[root]
+
+
+def _made(node: Node, grid: Grid, operands: Sequence[Interval]) -> Interval:
+    match node.kind:
+        case "constant":
+            value = number(node)
+            assert value is not None
+            if element(node.element).kind == "bool":
+                value = float(value != 0)  # true is −1 in one bit
+            return np.array(value), np.array(value)
+        case "iota":
+            assert isinstance(node.op, IotaOp)
+            low = high = np.array(0.0)
+            scale = 1
+            for axis in reversed(node.dims[node.op.dim.value.data % len(node.dims)]):
+                first, last = grid.positions(axis)
+                low, high, scale = low + first * scale, high + last * scale, scale * axis.extent
+            return low, high
+        case "expand":
+            return operands[0]
+        case _:
+            return apply_intervals(fn_of(node), operands, element(node.element).kind)
+
+
+def _stored(node: Node, value: Interval) -> Interval:
+    """What becomes of an interval in the node's element type: floats may or may not be rounded where they are kept;
+    of integers that wrap around nothing is known."""
+    low, high = value
+    row = element(node.element)
+    if row.kind == "int":
+        info = np.iinfo(row.numpy)
+        outside = ~((low >= info.min) & (high <= info.max))
+        return np.where(outside, np.nan, low), np.where(outside, np.nan, high)
+    if row.kind == "float":
+        with np.errstate(over="ignore"):
+            rounded: list[Any] = [np.asarray(end).astype(row.numpy).astype(np.float64) for end in (low, high)]
+        return np.minimum(low, rounded[0]), np.maximum(high, rounded[1])
+    return value
