@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isfinite
 from typing import TypeAlias
 
@@ -66,6 +67,11 @@ class Absorber:
     carried: Sequence[Node]
     memo: dict[frozenset[tuple[Node, float]], Step] = field(default_factory=dict[frozenset[tuple[Node, float]], Step])
 
+    @cached_property
+    def under(self) -> frozenset[Node]:
+        """What a step needs."""
+        return needed_by(self.carried, {})
+
     def step(self, facts: Facts) -> Step:
         """What a step does in a tile of which these facts hold."""
         key = frozenset(facts.items())
@@ -77,7 +83,7 @@ class Absorber:
         """Nodes that are one of their operands where the facts hold, each with that: select(true, a, b) is a."""
         found: dict[Node, Node] = {}
         for node in self.group.nodes:
-            if node.kind != "map" or node in facts:
+            if node.kind != "map" or node in facts or not any(source in facts for source in node.inputs):
                 continue
             plain = chosen(fn_of(node), [_fact(source, facts) for source in node.inputs])
             if plain is not None:
@@ -85,6 +91,23 @@ class Absorber:
                 if source.present == node.present and source.element == node.element:
                     found[node] = found.get(source, source)
         return found
+
+
+def needed_by(accumulators: Sequence[Node], aliases: Mapping[Node, Node]) -> frozenset[Node]:
+    """The values that a step of some accumulators needs, where nodes are what `aliases` says."""
+    needed: set[Node] = set()
+    pending = [source for node in accumulators for source in _operands(node)]
+    while pending:
+        node = pending.pop()
+        node = aliases.get(node, node)
+        if node not in needed:
+            needed.add(node)
+            pending += _operands(node)
+    return frozenset(needed)
+
+
+def _operands(node: Node) -> list[Node]:
+    return [*node.inputs, *(other for other in (node.carry, node.source) if other is not None)]
 
 
 def _fact(node: Node, facts: Facts) -> Value:
@@ -177,7 +200,7 @@ class _Evaluation:
         if all(arg.kind == "constant" for arg in args) and fn in _PLAIN:
             row = lookup(fn)
             with np.errstate(all="ignore"):
-                return Value("constant", float(apply(row, [np.float64(arg.number) for arg in args])))
+                return Value("constant", float(apply(row, [np.asarray(arg.number) for arg in args])))
         plain = chosen(fn, args)
         if plain is not None:
             return args[plain]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .absorb import Absorber, Facts
+from .absorb import Absorber, Facts, Step, needed_by
 from .axes import Axis
 from .cut_sections import EMPTY, FULL, MASKED, IntArray, Section, sections_of
 from .group import Group, Node
@@ -67,6 +67,24 @@ class Cut:
         return np.where(table.any(axis=-1), table.argmax(axis=-1), 0)
 
 
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The different things that masks say of a tile: what is known (`facts`), what a step then does, which values are
+    one of their operands. `where` has, per outer tile and tile of the loop, which of them holds."""
+
+    outer: tuple[Axis, ...]
+    facts: list[Facts]
+    where: IntArray
+    steps: list[Step]
+    aliases: list[dict[Node, Node]]
+
+    def plainest(self, empty: Sequence[bool]) -> int | None:
+        """Of what is not left out, that which does without most; the most frequent of these."""
+        counts = np.bincount(self.where.ravel(), minlength=len(self.facts))
+        left = [k for k in range(len(self.facts)) if not empty[k]]
+        return max(left, key=lambda k: (len(self.aliases[k]), counts[k]), default=None)
+
+
 @dataclass(eq=False)
 class Cutter:
     """The cuts of a group's loops, for any tiles: what can be told of a loop beforehand is remembered."""
@@ -77,6 +95,25 @@ class Cutter:
     @cached_property
     def masks(self) -> tuple[Node, ...]:
         return frontier(self.group)
+
+    def judge(
+        self, axis: Axis, carried: Sequence[Node], path: Sequence[Axis], tiles: Mapping[Axis, int]
+    ) -> Judgement | None:
+        """What masks say of the tiles of a loop inside those over `path`; None where they say nothing of any."""
+        if not self.masks or not carried:
+            return None
+        absorber = self.absorbers.setdefault(tuple(carried), Absorber(self.group, carried))
+        masks = [node for node in self.masks if node in absorber.under and node.present.intersection((*path, axis))]
+        if not masks:
+            return None
+        outer = tuple(a for a in path if any(a in node.present for node in masks))
+        grid = Grid((*outer, axis), tiles)
+        table = constants(masks, grid)
+        patterns, where = _patterns([table[node] for node in masks])
+        if len(patterns) == 1 and np.isnan(patterns[0]).all():
+            return None
+        facts = [_facts(masks, pattern) for pattern in patterns]
+        return Judgement(outer, facts, where, [absorber.step(f) for f in facts], [absorber.aliases(f) for f in facts])
 
     def cut(
         self,
@@ -92,51 +129,23 @@ class Cutter:
         It stores nothing. `inner`: the accumulators of loops inside it. `free`: it may leave out steps, as no loop
         around it is cut.
         """
-        masks = [node for node in self.masks if axis in node.present]
-        if not masks or not carried:
+        found = self.judge(axis, carried, path, tiles)
+        if found is None:
             return None
-        outer = tuple(a for a in path if any(a in node.present for node in masks))
-        grid = Grid((*outer, axis), tiles)
-        table = constants(masks, grid)
-        patterns, where = _patterns([table[node] for node in masks])
-        if len(patterns) == 1 and np.isnan(patterns[0]).all():
-            return None
-        absorber = self.absorbers.setdefault(tuple(carried), Absorber(self.group, carried))
-        facts = [_facts(masks, pattern) for pattern in patterns]
-        steps = [absorber.step(each) for each in facts]
-        empty = [free and step.changed is None for step in steps]
-        counts = np.bincount(where.ravel(), minlength=len(patterns))
-        best = max(
-            (k for k in range(len(patterns)) if not empty[k]),
-            key=lambda k: (len(absorber.aliases(facts[k])), counts[k]),
-            default=None,
-        )
-        aliases = {} if best is None else absorber.aliases(facts[best])
+        empty = [free and step.changed is None for step in found.steps]
+        best = found.plainest(empty)
+        aliases = {} if best is None else found.aliases[best]
         kind = [EMPTY if e else FULL if aliases and k == best else MASKED for k, e in enumerate(empty)]
-        kinds = np.array(kind)[where]
+        kinds = np.array(kind)[found.where]
         if any(node.kind == "contract" and not node.cascade for node in carried):
             kinds[(kinds == EMPTY).all(axis=-1), 0] = MASKED  # the first step is where its sum begins
-        if (kinds == MASKED).all():
+        sections = () if (kinds == MASKED).all() else tuple(sections_of(kinds))
+        if not sections:
             return None
-        sections = tuple(sections_of(kinds))
-        assumed = frozenset[Node]().union(*(step.assumed for step, e in zip(steps, empty, strict=True) if e))
-        made = Cut(axis, outer, sections, aliases, self.dead([*carried, *inner], aliases), assumed, grid.shape[-1])
-        return made if sections else None
-
-    def dead(self, accumulators: Sequence[Node], aliases: Mapping[Node, Node]) -> frozenset[Node]:
-        """What the accumulators do not need where the aliases hold."""
-        needed: set[Node] = set()
-        pending = [source for node in accumulators for source in (*node.inputs, *([node.carry] if node.carry else []))]
-        while pending:
-            node = pending.pop()
-            node = aliases.get(node, node)
-            if node in needed:
-                continue
-            needed.add(node)
-            pending += node.inputs
-            pending += [node.carry] if node.carry is not None else []
-            pending += [node.source] if node.source is not None else []
-        return frozenset(node for node in self.group.nodes if node not in needed and node not in accumulators)
+        assumed = frozenset[Node]().union(*(step.assumed for step, e in zip(found.steps, empty, strict=True) if e))
+        accumulators = [*carried, *inner]
+        dead = frozenset(self.group.nodes) - needed_by(accumulators, aliases) - frozenset(accumulators)
+        return Cut(axis, found.outer, sections, aliases, dead, assumed, kinds.shape[-1])
 
 
 def _facts(masks: Sequence[Node], pattern: Sequence[float]) -> Facts:

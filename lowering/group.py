@@ -31,7 +31,7 @@ class Window:
         return Window(base, tuple(axis for axis in expr.terms if axis is not base))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """One value of a group. `kind`: load, map, reduce, contract, iota, constant, expand, running or previous.
 

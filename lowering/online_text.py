@@ -16,8 +16,10 @@ from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import ReduceOp
 from ..dialects.schedule import Schedule
 from .axes import Axis
+from .cut_text import mask_lines
 from .group import Group, Node
 from .group_build import read_group
+from .nest import place_nest
 from .online import Derived, derive
 from .online_nodes import fn_of, number
 
@@ -25,6 +27,8 @@ ONLINE = "tilewright.online"
 """The attribute of a group: its update rules."""
 WALKS = "tilewright.walks"
 """The attribute of a group: why reductions take walks of their own."""
+MASKS = "tilewright.masks"
+"""The attribute of a group: what masks save, and on which assumption."""
 LONGEST = 160
 """Characters of a formula; what is longer is cut in the middle."""
 INFIX = {"add": " + ", "sub": " − ", "mul": "·", "div": " / "}
@@ -47,15 +51,21 @@ def refusals(derived: Derived, group: Group) -> list[str]:
 
 
 def explain(fused: FusedOp) -> None:
-    """Writes on a scheduled group what its online form is, or why reductions take walks of their own."""
+    """Writes on a scheduled group what its online form is, or why reductions take walks of their own; and what its
+    masks save."""
     assert fused.schedule is not None
     schedule = Schedule.from_attr(fused.schedule)
     group = read_group(fused.body.block)
     looped = frozenset(axis for axis, letter in group.names.items() if letter in schedule.looped)
     derived = derive(group, looped & group.reduced)
-    found = {ONLINE: list[str](), WALKS: refusals(derived, group)}
+    names = [arg.name_hint or f"x{arg.index}" for arg in fused.body.block.args]
+    found = {
+        ONLINE: list[str](),
+        WALKS: refusals(derived, group),
+        MASKS: mask_lines(place_nest(group, schedule), names),
+    }
     if schedule.strategy == "online":
-        found[ONLINE] = rules(derived, [arg.name_hint or f"x{arg.index}" for arg in fused.body.block.args])
+        found[ONLINE] = rules(derived, names)
     for name, lines in found.items():
         fused.attributes.pop(name, None)
         if lines:

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
-from tilewright.lowering.online_text import ONLINE, WALKS
+from tilewright.lowering.online_text import MASKS, ONLINE, WALKS
 from tilewright.runtime.report import Json
 
 from ..program import Program
@@ -49,8 +49,9 @@ def fusion_section(subject: Subject) -> Section | None:
     for title, attribute, key in (
         ("One walk for reductions that wait for one another (x′ is x after a step)", ONLINE, "online"),
         ("Reductions with a walk of their own", WALKS, "walks"),
+        ("What masks leave out", MASKS, "masks"),
     ):
-        listed = table("kernel", "rules" if attribute == ONLINE else "because")
+        listed = table("kernel", {ONLINE: "rules", WALKS: "because", MASKS: "loops"}[attribute])
         for row, (name, fused) in zip(rows, groups.items(), strict=True):
             lines = list(_strings(fused, attribute))
             assert isinstance(row, dict)
