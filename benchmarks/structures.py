@@ -4,10 +4,11 @@
 
 Targets: `davinci`, and `unified` with 192 KiB and 1 MiB; one core, objective = traffic. For each structure and target:
 kernels and their strategies; the bytes the emitted program moves over the compulsory ones, and over those of one kernel
-for each operation (`unfused`); and, from a run at small sizes, max|err| / max|ref| against float64 beside the error of
-NumPy computing in f32 from the same inputs. Bytes are those of sizes that fill a machine (`LARGE`; with `--full` twice
-the rows) and need no data. Exits with 1 if an error is above 2e-5 (f32 results; 1e-4 for the covariance) or above twice
-NumPy's (narrower results).
+for each operation (`unfused`); the multiply-adds that the machine counts (on valid extents) over those of all products
+in full, less than 1 where masks leave tiles out; and, from a run at small sizes, max|err| / max|ref| against float64
+beside the error of NumPy computing in f32 from the same inputs. Bytes are those of sizes that fill a machine (`LARGE`;
+with `--full` twice the rows) and need no data. Exits with 1 if an error is above 2e-5 (f32 results; 1e-4 for the
+covariance) or above twice NumPy's (narrower results).
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
 from tilewright.dialects.graph_fused import FusedOp
+from tilewright.dialects.graph_primitives import ContractOp, parse_spec
 from tilewright.dialects.schedule import Schedule
+from tilewright.runtime.machine import profile
 from tilewright.runtime.reference import evaluate
 
 import tilewright
-from tilewright import Module
+from tilewright import Module, Program
 from tilewright.tolerance import relative_error
 
 FOLDER = Path(__file__).parent.parent / "examples" / "structures"
@@ -42,6 +46,7 @@ class Row:
     strategies: tuple[str, ...]
     compulsory: float
     unfused: float
+    products: float | None
     error: float
     plain: float
     wide: bool
@@ -59,6 +64,19 @@ def load(path: Path, sizes: dict[str, int], grow: int = 1) -> Module:
         name: size * (grow if name in ("seq", "rows") else 1) for name, size in sizes.items() if f'"{name}"' in text
     }
     return tilewright.load(path, dims)
+
+
+def products(program: Program) -> float | None:
+    """Multiply-adds executed, over those of all products in full; None without products."""
+    _, kernels = profile(program.module)
+    executed = sum(one.operations // 2 for kernel in kernels for one in kernel.instructions if one.what == "matmul")
+    full = 0
+    for op in program.snapshot(after="decompose").module.walk():
+        if isinstance(op, ContractOp):
+            operands = zip(parse_spec(op.spec.data)[:2], op.args, strict=True)
+            sizes = {n: s for names, arg in operands for n, s in zip(names, arg.type.get_shape(), strict=True)}
+            full += prod(sizes.values())
+    return executed / full if full else None
 
 
 def measured(job: tuple[str, str, int]) -> Row:
@@ -82,6 +100,7 @@ def measured(job: tuple[str, str, int]) -> Row:
         tuple(Schedule.from_attr(op.schedule).strategy for op in groups if op.schedule is not None),
         moved / sum(compulsory),
         moved / (unfused.read_bytes + unfused.write_bytes),
+        products(program),
         max(relative_error(f, w) for f, w in zip(found, exact, strict=True)),
         max(relative_error(n, w) for n, w in zip(native, exact, strict=True)),
         all(array.dtype == np.float32 for array in found),
@@ -97,7 +116,8 @@ def main() -> int:
     names = sorted(path.stem for path in FOLDER.glob("*.mlir"))
     names = [name for name in names if not options.names or any(part in name for part in options.names)]
     jobs = [(name, target, 2 if options.full else 1) for target in options.target or TARGETS for name in names]
-    print(f"{'structure':25s} {'kernels':20s} {'÷ compulsory':>12s} {'÷ unfused':>10s} {'error':>9s} {'NumPy f32':>9s}")
+    columns = f"{'÷ compulsory':>12s} {'÷ unfused':>10s} {'÷ full':>7s} {'error':>9s} {'NumPy f32':>9s}"
+    print(f"{'structure':25s} {'kernels':20s} {columns}")
     bad = single = 0
     before = ""
     with ProcessPoolExecutor() as pool:
@@ -108,7 +128,8 @@ def main() -> int:
             bad += not row.passes
             single += len(row.strategies) == 1
             kernels = f"{len(row.strategies)} {' '.join(sorted(set(row.strategies)))}"
-            figures = f"{row.compulsory:12.3f} {row.unfused:10.3f} {row.error:9.1e} {row.plain:9.1e}"
+            share = "" if row.products is None else f"{row.products:.3f}"
+            figures = f"{row.compulsory:12.3f} {row.unfused:10.3f} {share:>7s} {row.error:9.1e} {row.plain:9.1e}"
             print(f"{row.name:25s} {kernels:20s} {figures}{'' if row.passes else '  TOO LARGE'}", flush=True)
     print(f"\n{single} of {len(jobs)} are one kernel; {bad} errors above the limit")
     return int(bad > 0)

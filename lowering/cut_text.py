@@ -40,7 +40,8 @@ def _line(nest: Nest, loop: Loop, path: tuple[Axis, ...], names: Sequence[str]) 
     parts = [f"{name}: {_saved(cut, nest.trips(loop.axis))}"] if cut is not None else [f"{name}: walked whole"]
     if cut is not None and cut.assumed:
         inputs = sorted({node.arg for node in cut.assumed})
-        parts.append(f"assumes that {', '.join(names[arg] for arg in inputs)} are finite")
+        finite = "is finite" if len(inputs) == 1 else "are finite"
+        parts.append(f"assumes that {', '.join(names[arg] for arg in inputs)} {finite}")
     if cut is None or cut.walked[0].all():
         changed = next((s.changed for s, a in zip(told.steps, told.aliases, strict=True) if s.changed and not a), None)
         changed = changed or next((step.changed for step in told.steps if step.changed is not None), None)
