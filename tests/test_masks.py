@@ -33,15 +33,16 @@ from tilewright.lowering.estimate import estimate
 from tilewright.lowering.nest import Nest, place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
 from tilewright.lowering.roles import Roles
+from tilewright.lowering.sync_clip import Clip
 from tilewright.lowering.traffic import predict
-from tilewright.runtime.machine import MachineOptions, analyze, check_order, run
+from tilewright.runtime.machine import MachineError, MachineOptions, analyze, check_order, run
 from tilewright.runtime.tile_eval import evaluate_tile
 from xdsl.dialects.builtin import ModuleOp
 
 import tilewright
 
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-SLOW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def nest_of(case: OneKernel, schedule: Schedule) -> Nest:
@@ -163,12 +164,22 @@ def lowered(case: OneKernel, schedule: Schedule) -> ModuleOp:
 @pytest.mark.parametrize("predicate", [CAUSAL, window(40), Both("or", CAUSAL, Comparison(0, 1, -48, "lt"))])
 def test_no_race_in_many_tiles(target: str, predicate: Predicate) -> None:
     """Events are chosen on a trace that leaves iterations out; the order of all of them is checked here."""
+    module = many_tiles(target, predicate)
+    check_order(module)
+    assert predict(module) == analyze(module).links
+
+
+def test_too_short_a_trace_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Clip, "until_seen", lambda self, loop, inner: 2)
+    with pytest.raises(MachineError, match="race"):
+        check_order(many_tiles("davinci", CAUSAL))
+
+
+def many_tiles(target: str, predicate: Predicate) -> ModuleOp:
     case = OneKernel.of(attention(predicate, 240, 240, depth=16, kind="f16").replace("0xFF800000", "0xFC00"))
     set_target(case.module, target)
     schedule = case.schedule("online", 16, 16)
-    module = lowered(case, schedule.with_(slots=(1, 2, 2)))
-    check_order(module)
-    assert predict(module) == analyze(module).links
+    return lowered(case, schedule.with_(slots=(1, 2, 2)))
 
 
 # --- how much is left out -----------------------------------------------------------------------------------------

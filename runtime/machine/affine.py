@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias, cast
 
+import numpy as np
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
@@ -49,13 +51,17 @@ def compile_affine(expr: AffineExpr, depths: Sequence[int], location: Attribute 
 def compile_bound(
     exprs: Sequence[AffineExpr], depths: Sequence[int], choose: Choose, location: Attribute | None = None
 ) -> Affine:
-    """A bound of a loop: the greatest (`choose` is max) or the least (min) of several values."""
+    """A bound of a loop: the greatest (`choose` is max) or the least (min) of several values; works on arrays too."""
     if len(exprs) == 1:
         return compile_affine(exprs[0], depths, location)
     all_of = compile_affines(exprs, depths, location)
+    elementwise = np.maximum if choose is max else np.minimum
 
     def at(counters: Counters) -> int:
-        return choose(all_of.at(counters))
+        values = all_of.at(counters)
+        if any(isinstance(value, np.ndarray) for value in values):
+            return reduce(elementwise, values)
+        return choose(values)
 
     return Affine(at, None if all_of.constant is None else choose(all_of.constant), all_of.depends)
 
