@@ -124,18 +124,24 @@ def many(count: int, seeds: list[int]) -> None:
 
 
 def examples() -> None:
-    print(f"\n{'example':<28}{'arena':>10}{'max-live':>10}  on-chip plans above max-live")
+    """The arena of each example, fused and with a kernel per named operation (most fused ones have one kernel, and no
+    intermediates off chip)."""
+    print(f"\n{'example':<28}{'':<9}{'arena':>10}{'max-live':>10}{'one each':>10}  on-chip plans above max-live")
     for path in sorted(EXAMPLES.glob("*.mlir")):
-        try:
-            program = tilewright.compile(path, to="plan")
-        except tilewright.SourceError:
-            program = tilewright.compile(path, to="plan", dims={"seq": 128})
-        plans = plans_of(program.snapshot(after="plan").module)
-        offchip = [one for one in plans if one.memory == program.target.offchip]
-        fixed = sum(p.interval.size for one in offchip for p in one.placed if p.region)
-        above = [f"{p.owner} {p.memory} {p.peak}/{p.max_live}" for p in plans if p.peak > p.max_live]
-        arena = sum(one.peak for one in offchip) - fixed, sum(one.max_live for one in offchip) - fixed
-        print(f"{path.stem:<28}{arena[0]:>10}{arena[1]:>10}  {', '.join(above) or 'none'}", flush=True)
+        for unfused in (False, True):
+            try:
+                program = tilewright.compile(path, to="plan", unfused=unfused)
+            except tilewright.SourceError:
+                program = tilewright.compile(path, to="plan", dims={"seq": 128}, unfused=unfused)
+            plans = plans_of(program.snapshot(after="plan").module)
+            offchip = [one for one in plans if one.memory == program.target.offchip]
+            fixed = sum(p.interval.size for one in offchip for p in one.placed if p.region)
+            above = [f"{p.owner} {p.memory} {p.peak}/{p.max_live}" for p in plans if p.peak > p.max_live]
+            counts = [(p.peak, p.max_live, p.separate) for p in offchip]
+            figures = [sum(values) - fixed for values in zip(*counts, strict=True)]
+            name = path.stem if not unfused else ""
+            print(f"{name:<28}{'unfused' if unfused else 'fused':<9}", *(f"{n:>10}" for n in figures), sep="", end="")
+            print(f"  {', '.join(above) or 'none'}", flush=True)
 
 
 def main() -> int:
