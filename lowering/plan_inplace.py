@@ -155,5 +155,5 @@ def _trips(op: Operation) -> dict[SSAValue, int] | None:
 
 
 def _constant(map_: AffineMap) -> int | None:
-    (expr,) = map_.results
-    return expr.value if isinstance(expr, AffineConstantExpr) else None
+    expr = map_.results[0]
+    return expr.value if len(map_.results) == 1 and isinstance(expr, AffineConstantExpr) else None

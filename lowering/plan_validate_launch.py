@@ -72,7 +72,8 @@ def _touched(op: tile.LoadOp | tile.StoreOp, part: SSAValue) -> list[Box] | None
     while isinstance(around, tile.ForOp):
         loops.append(around)
         around = around.parent_op()
-    if not all(isinstance(bound.data.results[0], AffineConstantExpr) for o in loops for bound in (o.lower, o.upper)):
+    bounds = [bound.data.results for loop in loops for bound in (loop.lower, loop.upper)]
+    if not all(len(found) == 1 and isinstance(found[0], AffineConstantExpr) for found in bounds):
         return None
     counts = [range(_constant(loop.lower), _constant(loop.upper)) for loop in loops]
     if prod(len(count) for count in counts) > OVERWRITING_TILES:
