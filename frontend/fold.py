@@ -19,6 +19,9 @@ from .values import Array, Value
 FOLD_LIMIT = 1 << 16
 """Most elements, operands together, of a node that is computed at import."""
 
+RESULT_LIMIT = 1 << 24
+"""Most elements of what is computed at import: a short operand may ask for any number (Range, ConstantOfShape)."""
+
 SMALL_BYTES = 1 << 10
 """A result of at most so many bytes may be larger than what it was computed from."""
 

@@ -40,8 +40,7 @@ def body_of(
 ) -> tuple[GraphProto, list[str], dict[str, int]] | None:
     """The graph that a node stands for, with its attributes put in; the names of its operands; the opsets it follows.
 
-    Operands that are not given are left out. None for an operator that
-    ONNX does not define this way.
+    Operands that are not given are left out. None for an operator that ONNX does not define this way.
     """
     schema = _schema(proto.op_type, domain_of(proto), version)
     if schema is None:
@@ -55,7 +54,7 @@ def body_of(
     elif schema.has_context_dependent_function:
         # The body depends on the types, and (by its opset) on the version: the newest one that is not too new.
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
-        types = [_type_of(v).SerializeToString() for v in operands]
+        types = [type_of(v).SerializeToString() for v in operands]
         if not versions:
             return None
         raw = schema.get_context_dependent_function_with_opset_version(max(versions), proto.SerializeToString(), types)
@@ -74,7 +73,8 @@ def has_body(proto: NodeProto, version: int) -> bool:
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
-def _type_of(value: Value | None) -> TypeProto:
+def type_of(value: Value | None) -> TypeProto:
+    """Element type and shape as ONNX writes them; empty for an operand that is not given."""
     if value is None:
         return TypeProto()
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)

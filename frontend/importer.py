@@ -21,8 +21,9 @@ from ..ir.diagnostics import Diagnostic, SourceError
 from ..ir.names import base_name
 from .builder import Builder, strings
 from .errors import Unsupported
-from .fold import RANDOM, fold, is_small, is_worth_it
+from .fold import RANDOM, RESULT_LIMIT, fold, is_small, is_worth_it
 from .functions import body_of, has_body
+from .inference import objection, result_elements
 from .model import Model, domain_of, key_of
 from .node import Handler, Node, Result
 from .operators import OPERATORS
@@ -154,7 +155,8 @@ class _Import:
         given = [v for v in operands if v is not None]
         constant = all(v.array is not None for v in given) and proto.op_type not in _NEVER_FOLDED
         roots = frozenset(r for v in given for r in v.roots)
-        if constant and is_small(operands) and given:
+        foldable = constant and bool(given) and self.fits(proto, operands)
+        if foldable and is_small(operands):
             try:
                 found = self.fold(proto, operands)
                 if is_worth_it(operands, found):
@@ -166,14 +168,36 @@ class _Import:
         try:
             if handler is None:
                 return self.expanded(proto, operands, version)
-            node = Node(proto, version, operands, self.build, self.materialize, self.subgraph)
-            found = _call(handler, node)
+            found = self.call(handler, proto, operands, version)
         except Unsupported:
-            if not constant or not given:
+            if not foldable:
                 raise
             found = self.fold(proto, operands)
         padded = [*found, *[None] * (len(proto.output) - len(found))]
         return [_value(o, r, roots) for o, r in zip(proto.output, padded, strict=False)]
+
+    def call(
+        self, handler: Handler, proto: NodeProto, operands: tuple[Value | None, ...], version: int
+    ) -> Sequence[Result | Value | None]:
+        """What a node becomes. Raises Unsupported where its operands and attributes do not fit together."""
+        # Handlers take a node to be as the standard wants it, and ONNX's checker looks at no shapes.
+        broken = "its operands and attributes do not fit together: "
+        try:
+            found = handler(Node(proto, version, operands, self.build, self.materialize, self.subgraph))
+        except UserError as error:
+            raise Unsupported(error.message) from None
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            own = " ".join(str(error).split()) or type(error).__name__
+            raise Unsupported(broken + (objection(proto, operands, self.opsets) or own)) from None
+        against = objection(proto, operands, self.opsets)
+        if against is not None:
+            raise Unsupported(broken + against)
+        return [found] if isinstance(found, SSAValue | np.ndarray) else found
+
+    def fits(self, proto: NodeProto, operands: Sequence[Value | None]) -> bool:
+        """Whether the results of a node, as far as they can be told beforehand, are small enough to be computed."""
+        elements = result_elements(proto, operands, self.opsets)
+        return elements is None or elements <= RESULT_LIMIT
 
     def expanded(self, proto: NodeProto, operands: Sequence[Value | None], version: int) -> list[Value | None]:
         """A node by the body that ONNX defines its operator by. Raises Unsupported if there is none."""
@@ -254,14 +278,6 @@ def _unknown(proto: NodeProto) -> Unsupported:
             "export it as a function of the model, or without the fusions of a runtime",
         )
     return Unsupported("the operator is not supported", "docs/onnx.md lists the operators that are")
-
-
-def _call(handler: Handler, node: Node) -> Sequence[Result | Value | None]:
-    try:
-        found = handler(node)
-    except UserError as error:
-        raise Unsupported(error.message) from None
-    return [found] if isinstance(found, SSAValue | np.ndarray) else found
 
 
 def _value(name: str, result: Result | Value | None, roots: frozenset[str]) -> Value | None:

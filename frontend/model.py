@@ -12,6 +12,7 @@ import onnx
 import onnx.inliner
 from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, ValueInfoProto, numpy_helper
 
+from ..dialects.dtypes import by_name
 from ..ir.diagnostics import Diagnostic, SourceError, did_you_mean
 from .errors import Unsupported
 from .values import Array, element_of_onnx
@@ -145,7 +146,8 @@ class Model:
         inputs: list[Input] = []
         for info, shape in zip(left, bound, strict=True):
             if math.prod(shape) == 0:  # there is only one such tensor
-                empty = np.zeros(shape, onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+                kind = by_name(self._input(info, shape).kind)
+                empty = np.zeros(shape, kind.numpy)
                 graph.initializer.append(numpy_helper.from_array(empty, info.name))
             else:
                 inputs.append(self._input(info, shape))

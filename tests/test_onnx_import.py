@@ -296,6 +296,50 @@ def test_models_that_break_the_rules(tmp_path: Path) -> None:
     assert "do not broadcast" in error(mismatch) and "(Add)" in error(mismatch)
 
 
+UNFIT = {
+    "pads for fewer dimensions": "g (float[2, 3] x) => (float[a, b] y) { p = Constant<value = int64[2] {1, 1}>()"
+    " y = Pad(x, p) }",
+    "pads for more dimensions": "g (float[3] x) => (float[a] y) { p = Constant<value = int64[4] {1, 1, 0, 0}>()"
+    " y = Pad(x, p) }",
+    "scales for fewer dimensions": "g (float[1, 1, 3, 3] x) => (float[a, b, c, d] y) {"
+    " s = Constant<value = float[2] {2.0, 2.0}>() y = Resize(x, , s) }",
+    "a sequence without a batch": "g (float[4, 5] x) => (float[a, b, c, d] y) { y = RNN<hidden_size = 3>(x, w, r) }",
+    "an equation for other ranks": 'g (float[2, 3, 4] x) => (float[a, b] y) { y = Einsum<equation = "ij->ji">(x) }',
+    "the diagonal of a vector": "g (float[4] x) => (float[a, b] y) { y = EyeLike(x) }",
+    "a negative size": "g (float[2] x) => (float[a] y) { n = Constant<value = int64[1] {-2}>()"
+    " e = ConstantOfShape(n) y = Add(x, e) }",
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_nodes_whose_operands_do_not_fit_are_named(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", UNFIT[name], w=weight(1, 3, 5), r=weight(1, 3, 3))
+    done = command("import", path, "-o", tmp_path / "m.mlir")
+    assert done.code == 1 and "m.onnx: error: node '" in done.err and done.err.count("error:") == 1, done.err
+    assert not (tmp_path / "m.mlir").exists()
+
+
+def test_a_long_range_is_not_computed_at_import(tmp_path: Path) -> None:
+    text = """g (float[4] x) => (float[a] y) {
+        zero = Constant<value = float {0.0}>()
+        end = Constant<value = float {100000000000.0}>()
+        one = Constant<value = float {1.0}>()
+        r = Range(zero, end, one)
+        y = Add(x, r)
+    }"""
+    done = command("import", write(tmp_path / "m.onnx", text), "-o", tmp_path / "m.mlir")
+    assert done.code == 1 and "too long to be a constant" in done.err
+
+
+def test_an_empty_input_of_an_unknown_type_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", "g (float[0] x, float[4] z) => (float[4] y) { y = Exp(z) }")
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.elem_type = 99
+    path.write_bytes(model.SerializeToString())
+    done = command("import", path, "-o", tmp_path / "m.mlir")
+    assert done.code == 1 and "error:" in done.err and "internal" not in done.err
+
+
 def test_what_the_compiler_refuses_names_the_node(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", "g (double[4] x) => (double[4] y) { y = Exp(x) }")
     with pytest.raises(tilewright.SourceError, match="f64") as caught:

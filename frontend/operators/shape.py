@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from ..builder import kind_of, shape_of
 from ..errors import Unsupported
+from ..fold import RESULT_LIMIT
 from ..node import Handler, Node, Result, normalized
 from ..values import Array, element_of_onnx
 
@@ -278,6 +279,8 @@ def number_range(node: Node) -> Array:
     """start, start + delta, … up to the limit."""
     first = node.array(0, "the start").reshape(())
     start, limit, delta = (node.number(i, what) for i, what in enumerate(("the start", "the limit", "the step")))
+    if (limit - start) / delta > RESULT_LIMIT:
+        raise Unsupported(f"a range from {start} to {limit} by {delta} is too long to be a constant")
     return np.arange(start, limit, delta).astype(first.dtype)
 
 
