@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ..dialects.attributes import int_values
-from ..dialects.dtypes import element
+from ..dialects.dtypes import element, splat
 from ..dialects.graph_fused import YieldOp
 from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, parse_spec
 from ..dialects.graph_types import static_shape
@@ -86,7 +86,7 @@ class _Builder:
                 node.present = frozenset(self.atoms(node.dims[op.dim.value.data]))
                 self.define(op, node)
             case ConstantOp():
-                if not op.value.is_splat():
+                if splat(op.value) is None:
                     raise NotFusable("a constant with many values is an input")
                 node = self.new(op, "constant")
                 self.define(op, node)
@@ -368,7 +368,10 @@ class _Builder:
         for expr, extent in zip(node.index, shape, strict=True):
             low, high = expr.bounds()
             leaves = low < 0 or high >= extent or any(len(set(expr.terms) & set(c.terms)) > 1 for c in node.inside)
-            windowed = len(expr.terms) > 1 and (leaves or expr.overlapping())
+            shared = any(set(expr.terms) & set(other.terms) for other in node.index if other is not expr)
+            if leaves and shared and len(expr.terms) > 1:
+                raise NotFusable("a window with borders along an axis that indexes another dimension too")
+            windowed = len(expr.terms) > 1 and not shared and (leaves or expr.overlapping())
             if windowed and min(expr.terms.values()) < 0:
                 raise NotFusable("a window that walks backwards")
             found.append(Window.of(expr) if windowed else None)

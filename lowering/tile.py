@@ -82,10 +82,10 @@ def lower_group(fused: FusedOp, name: str, apart: bool) -> tile.KernelOp:
     try:
         group = read_group(fused.body.block)
         nest = build_nest(group, Schedule.from_attr(fused.schedule))
+        kernel = KernelEmitter(nest, name, apart).emit()
     except NotFusable as reason:
         raise UserError(f"this group is not one kernel: {reason}", fused.location) from None
     except UserError as error:
         raise UserError(error.message, error.location or fused.location, error.notes) from None
-    kernel = KernelEmitter(nest, name, apart).emit()
     kernel.location = fused.location
     return kernel

@@ -65,6 +65,34 @@ def test_a_value_may_be_used_with_itself(name: str, target: str, unfused: bool) 
     assert program.compulsory is not None and run.traffic.total_bytes >= sum(program.compulsory)
 
 
+DIAGONALS = {
+    "a band": """
+func.func @main(%x: tensor<40x60xf16>, %w: tensor<21x32xf16>) -> tensor<40x32xf16> {
+  %b = graph.view %x {maps = [affine_map<(d0, d1) -> (d0, d0 + d1)>]} : tensor<40x21xf16>
+  %y = graph.matmul %b, %w
+  return %y : tensor<40x32xf16>
+}""",
+    "a padded window along the channels": """
+func.func @main(%x: tensor<12x12xf32>, %w: tensor<3xf32>) -> tensor<12x12xf32> {
+  %p = graph.view %x {maps = [affine_map<(d0, d1) -> (d0, d1 - 1)>], lower = [array<i64: 0, 1>],
+                      upper = [array<i64: 12, 13>], fill = 0.0 : f32} : tensor<12x14xf32>
+  %t = graph.view %p {maps = [affine_map<(d0, d1, d2) -> (d1, d1 + d2)>]} : tensor<12x12x3xf32>
+  %y = graph.contract %t, %w {spec = "ijk,k->ij"}
+  return %y : tensor<12x12xf32>
+}""",
+}
+
+
+@pytest.mark.parametrize("name", DIAGONALS)
+@pytest.mark.parametrize("target", ["davinci", "unified{memory.scratchpad.bytes=4KiB}"])
+def test_a_window_along_an_axis_that_indexes_another_dimension_too(name: str, target: str) -> None:
+    """Its stretch is no interval of the other dimension: such a window is read element by element."""
+    program = tilewright.compile(DIAGONALS[name], target=target)
+    run = program.run(seed=0)
+    (error,), (limit,) = run.errors().values(), output_tolerances(program.source.op)
+    assert error is not None and error <= limit
+
+
 def test_two_arrangements_of_a_computed_value_are_no_group() -> None:
     with pytest.raises(NotFusable, match="another arrangement"):
         group_of("""
