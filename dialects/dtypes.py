@@ -202,15 +202,33 @@ def convert(array: Array, to: ElementType) -> Array:
 
 
 def dense(array: Array, element_type: Attribute | None = None) -> DenseIntOrFPElementsAttr:
-    """A `dense<…>` attribute of `array`, whose dtype must store `element_type` (default: the type of the dtype)."""
+    """A `dense<…>` attribute of `array`, whose dtype must store `element_type` (default: the type of the dtype).
+
+    A number that NumPy broadcasts is stored once.
+    """
     row = from_numpy(array.dtype) if element_type is None else element(element_type)
     if array.dtype != row.numpy:
         raise UserError(f"an array of '{array.dtype}' does not store elements of '{row.name}'")
-    stored = np.ascontiguousarray(array)
+    repeated = array.size > 1 and not any(array.strides)
+    stored = np.ascontiguousarray(array.flat[0] if repeated else array)
     # xDSL holds a true i1 as the byte of -1, the normal form of a signless one-bit integer.
     raw = (-stored.astype(np.int8)).tobytes() if row.kind == "bool" else stored.tobytes()
     type_ = TensorType(cast(Any, row.attribute), array.shape)
     return DenseIntOrFPElementsAttr(type_, BytesAttr(raw))
+
+
+def splat(attribute: DenseIntOrFPElementsAttr) -> Array | None:
+    """The one element of a `dense<…>` attribute whose elements all have the same bits, as a rank-0 array; else None.
+
+    xDSL's own `is_splat` compares numbers, and takes [0.0, -0.0] for one.
+    """
+    row = element(attribute.get_element_type())
+    stored = np.dtype(np.int8) if row.kind == "bool" else row.numpy
+    bits = np.frombuffer(attribute.data.data, np.uint8).reshape(-1, stored.itemsize)
+    if not bool((bits == bits[0]).all()):
+        return None
+    found = np.frombuffer(bits[0].tobytes(), stored).reshape(())
+    return np.asarray(found != 0) if row.kind == "bool" else found
 
 
 def dense_array(attribute: DenseIntOrFPElementsAttr) -> Array:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Attribute
 
 
 class UserError(Exception):
     """Bad input. Carries everything a diagnostic needs; nothing below the command line prints.
 
-    `location` is the location attribute of the op at fault (or None where there is no op); `notes` are
-    (message, location) pairs that point at related places.
+    `location` is the location attribute of the op at fault, None where there is no op or it has no known place; `notes`
+    are (message, location) pairs that point at related places.
     """
 
     def __init__(
@@ -22,7 +23,7 @@ class UserError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.location = location
+        self.location = None if isinstance(location, UnknownLoc) else location
         self.notes = tuple(notes)
 
 

@@ -38,9 +38,9 @@ def print_shape(printer: Printer, shape: Sequence[int], element: Attribute) -> N
 
 
 def verify_shape(shape: Sequence[int], what: str) -> None:
-    """Raises VerifyException where an extent is negative; `what` names the type in the message."""
-    if any(extent < 0 for extent in shape):
-        raise VerifyException(f"{what} extents must not be negative, got {list(shape)}")
+    """Raises VerifyException for an extent below 1; `what` names the type in the message."""
+    if any(extent < 1 for extent in shape):
+        raise VerifyException(f"{what} extents are at least 1, got {list(shape)}")
 
 
 def check_limits(shape: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects import scalar
-from ..dialects.dtypes import common_compute_type, convert, dense, dense_array, element
+from ..dialects.dtypes import common_compute_type, convert, dense, dense_array, element, splat
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_elementwise import CastOp, ElementwiseOp, WhereOp
 from ..dialects.graph_primitives import ConstantOp, MapOp
@@ -42,13 +42,7 @@ def constant_of(value: SSAValue) -> Array | None:
 
 def splat_of(value: SSAValue) -> Array | None:
     """The one element of a constant whose elements are all the same, bit for bit, as a rank-0 array."""
-    array = constant_of(value)
-    if array is None:
-        return None
-    elements = np.ascontiguousarray(array).reshape(-1)
-    # Bytes, not numbers: 0.0 == -0.0, and NaN != NaN.
-    rows = elements.view(np.uint8).reshape(elements.size, -1)
-    return elements[0].reshape(()) if bool((rows == rows[0]).all()) else None
+    return splat(value.owner.value) if isinstance(value.owner, ConstantOp) else None
 
 
 def make_constant(array: Array, op: GraphOp) -> ConstantOp:

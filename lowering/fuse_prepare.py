@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.dtypes import dense, element, splat
 from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import Box, ConstantOp, ViewOp, WeightOp
 from ..dialects.graph_types import ints_attr, static_shape
@@ -20,12 +21,27 @@ from ..dialects.index_map import IndexMap, reshape_affine
 
 
 def prepare(function: FuncOp, views: bool) -> None:
-    """Drops what nobody uses, copies results that have no place of their own, fills what piecewise views leave out and
-    copies what every user should have for itself; `views`: views too."""
+    """Makes views of one number that number, drops what nobody uses, copies results that have no place of their own,
+    fills what piecewise views leave out and copies what every user should have for itself; `views`: views too."""
+    _fold_splats(function)
     _drop_dead(function)
     _copy_results(function)
     _fill_pieces(function)
     _split_shared(function, views)
+
+
+def _fold_splats(function: FuncOp) -> None:
+    """A view of a constant that is one number everywhere is such a constant: a reshape of it would have no bytes."""
+    for op in list(function.body.block.ops):
+        if isinstance(op, ViewOp) and len(op.args) == 1 and op.fill is None:
+            source = op.args[0].owner
+            number = splat(source.value) if isinstance(source, ConstantOp) else None
+            if number is not None:
+                shape, kind = static_shape(op.res.type), element(op.res.type).attribute
+                constant = ConstantOp.make([], None, {"value": dense(np.broadcast_to(number, shape), kind)})
+                constant.location = op.location
+                constant.attributes.update(op.attributes)
+                Rewriter.replace_op(op, constant)
 
 
 def _drop_dead(function: FuncOp) -> None:
@@ -110,9 +126,9 @@ def _split_shared(function: FuncOp, views: bool) -> None:
     A piecewise view stays one: its pieces have to be stored, and once is enough.
     """
     for op in reversed(list(function.body.block.ops)):
-        splat = isinstance(op, ConstantOp) and op.value.is_splat()
+        constant = isinstance(op, ConstantOp) and splat(op.value) is not None
         renaming = isinstance(op, ViewOp) and len(op.args) == 1 and views
-        if not splat and not renaming and op.name != "graph.iota":
+        if not constant and not renaming and op.name != "graph.iota":
             continue
         for use in list(op.results[0].uses)[1:]:
             copy = op.clone()
@@ -138,5 +154,5 @@ def is_reshape(op: Operation) -> bool:
 def is_outside(op: Operation) -> bool:
     """Ops that belong to no group: stored tensors and the function's end."""
     if isinstance(op, ConstantOp):
-        return not op.value.is_splat()
+        return splat(op.value) is None
     return isinstance(op, WeightOp | ReturnOp | FusedOp)

@@ -119,8 +119,10 @@ class Homes:
 
     def _fold(self, op: tile.MapOp, vector: str) -> str | None:
         """The memory a casting move brings the result to, where such a move can replace the vector engine's cast."""
+        if op.immediates is not None:
+            return None  # of a number, not of a tile
         home = self.home.get(self._carried_home(op.tiles[0]))
-        if home is None or home == vector or op.immediates is not None:
+        if home is None or home == vector:
             return None
         stops: set[str] = set()
         for use in self.uses(op.target):

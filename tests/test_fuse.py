@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from example_programs import EXAMPLES, Example
 from lowering_cases import fused_in
@@ -97,3 +98,41 @@ def test_each_objective_is_best_at_its_own(file: str, target: str) -> None:
     assert sum(k.read_bytes + k.write_bytes for k in traffic.kernels) <= sum(
         k.read_bytes + k.write_bytes for k in time.kernels
     )
+
+
+@pytest.mark.parametrize("target", ["unified", "davinci"])
+@pytest.mark.parametrize("unfused", [False, True])
+def test_a_view_of_a_constant_of_one_number_is_a_constant(target: str, unfused: bool) -> None:
+    """It has no bytes that a reshape could rename, and a kernel of its own would have nothing to read."""
+    program = tilewright.compile(
+        """func.func @main(%x: tensor<4x8xf32>, %q: tensor<1x8xf32>) -> (tensor<4x8xf32>, tensor<2x2xf32>) {
+          %three = graph.constant dense<3.0> : tensor<4xf32>
+          %square = graph.reshape %three : tensor<2x2xf32>
+          %column = graph.reshape %three : tensor<4x1xf32>
+          %y = graph.add %x, %column
+          %zero = graph.constant dense<5> : tensor<1xui8>
+          %scalar = graph.reshape %zero : tensor<ui8>
+          %wide = graph.cast %scalar : tensor<f32>
+          %z = graph.sub %y, %wide
+          return %z, %square : tensor<4x8xf32>, tensor<2x2xf32>
+        }""",
+        target=target,
+        unfused=unfused,
+    )
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    y, square = program.run([x, x[:1]]).outputs.values()
+    np.testing.assert_array_equal(y, x + 3 - 5)
+    np.testing.assert_array_equal(square, np.full((2, 2), 3, np.float32))
+
+
+def test_zeros_of_both_signs_are_two_numbers() -> None:
+    program = tilewright.compile(
+        """func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+          %c = graph.constant dense<[0.0, -0.0]> : tensor<2xf32>
+          %y = graph.div %x, %c
+          return %y : tensor<4x2xf32>
+        }""",
+        target="unified",
+    )
+    (y,) = program.run([np.ones((4, 2), np.float32)]).outputs.values()
+    np.testing.assert_array_equal(y, np.tile([np.inf, -np.inf], (4, 1)))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.dtypes import element
+from tilewright.dialects.dtypes import element, splat
 from tilewright.dialects.graph_functions import entry_function
 from tilewright.dialects.graph_primitives import ConstantOp, MapOp, ReduceOp, ViewOp, WeightOp
 from tilewright.dialects.graph_types import static_shape
@@ -46,7 +46,7 @@ def compulsory_bytes(module: ModuleOp) -> tuple[int, int]:
 
 
 def _is_stored(op: Operation) -> bool:
-    return isinstance(op, WeightOp) or (isinstance(op, ConstantOp) and not op.value.is_splat())
+    return isinstance(op, WeightOp) or (isinstance(op, ConstantOp) and splat(op.value) is None)
 
 
 def _operand_needs(op: Operation, needs: dict[SSAValue, Mask]) -> list[Mask]:
