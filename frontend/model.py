@@ -121,7 +121,7 @@ class Model:
         infos = [info for info in graph.input if info.name not in stored]
         for name in constants:
             if name not in {info.name for info in infos}:
-                raise self.error(f"has no input '{name}'", did_you_mean(name, [i.name for i in infos]))
+                raise self.error(f"the model has no input '{name}'", did_you_mean(name, [i.name for i in infos]))
         for name, array in constants.items():
             info = next(i for i in infos if i.name == name)
             graph.initializer.append(numpy_helper.from_array(self._fitting(info, array), name))
@@ -132,7 +132,7 @@ class Model:
         for name, size in dims.items():
             if name not in known:
                 has = f"its dimensions are {', '.join(sorted(known))}" if known else "all its sizes are fixed"
-                raise self.error(f"has no dimension '{name}'", did_you_mean(name, known) or has)
+                raise self.error(f"the model has no dimension '{name}'", did_you_mean(name, known) or has)
             if size < 1:
                 raise self.error(f"dimension '{name}' must be at least 1, got {size}")
         if free:

@@ -60,6 +60,23 @@ def test_json_of_notes_of_what_has_no_place_and_of_wrong_use() -> None:
     assert tilewright("targets", "davincy", "--diagnostics=json").err.startswith("{")
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("compile", "many.mlir", "--diagnostics=json", "--tagret", "unified"),
+        ("compile", "--tagret", "unified", "many.mlir", "--diagnostics", "json"),
+        ("compil", "--diagnostics=json"),
+        ("compile", "--diagnostics=json"),
+        ("run", "many.mlir", "--diagnostics=json", "--tolerance", "nan"),
+    ],
+)
+def test_json_of_command_lines_that_cannot_be_read(args: tuple[str, ...]) -> None:
+    """What is wrong may stand before the option that says how to say it."""
+    done = tilewright(*args)
+    (error,) = map(json.loads, done.err.splitlines())
+    assert done.code == 2 and error["severity"] == "error"
+
+
 def test_verifiers_report_all_they_find() -> None:
     """Of a text that is well-formed: several operations of another dialect whose verifiers complain."""
     Path("bad.mlir").write_text(

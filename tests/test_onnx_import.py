@@ -373,3 +373,18 @@ def test_a_saved_program_has_the_weights_of_its_model(tmp_path: Path) -> None:
     x = weight(2, 16)
     run = tilewright.load_program(tmp_path / "p.tilewright").run({"x": x})
     np.testing.assert_allclose(run.outputs["y"], x @ w, rtol=1e-4, atol=1e-5)
+
+
+def test_every_command_takes_the_model_and_the_constants_it_needs(tmp_path: Path) -> None:
+    """All but `opt`, which says what makes IR of it. Rows of a profile are called after the nodes."""
+    text = "g (float[2, 6] x, int64[2] shape) => (float[a, b] y) { [fold] r = Reshape(x, shape) [curve] y = Exp(r) }"
+    path, shape = write(tmp_path / "m.onnx", text), tmp_path / "shape.npy"
+    np.save(shape, np.array([3, 4]))
+    given = ("--constant", f"shape={shape}", "--target", "unified")
+    for name in ("analyze", "report", "validate", "plan", "diff", "compile"):
+        assert "--constant shape=" in command(name, path).err
+        done = command(name, path, *given)
+        assert done.code == 0, done.err
+        assert name != "analyze" or "curve" in done.out
+    done = command("opt", path)
+    assert done.code == 1 and f"tilewright import {path} -o" in done.err

@@ -90,7 +90,7 @@ def prepared(module: Module, target: str | Target | None, objective: Objective |
     """A copy of the module that carries its target and objective. Raises UserError for a dimension without a size."""
     op = module.op.clone()
     if target is not None or TARGET_ATTRIBUTE not in op.attributes:
-        set_target(op, target or DEFAULT_TARGET)
+        set_target(op, DEFAULT_TARGET if target is None else target)
     if objective is not None:
         set_objective(op, objective)
     check_bound(module.inputs)

@@ -84,7 +84,11 @@ def gather_inputs(
         raise plain_error(f"the program has no input '{unknown[0]}'; {hint}")
     missing = [spec for spec in specs if spec.name not in named]
     if missing and seed is None:
-        raise plain_error(f"no values for input {missing[0]}: give an array, or a seed for random values")
+        name = missing[0].name
+        raise plain_error(
+            f"no values for input {missing[0]}",
+            f"give an array (--input {name}={name}.npy), or a seed for random values (--random 0, seed=0)",
+        )
     drawn = random_inputs(specs, seed) if seed is not None else [None] * len(specs)
     return [
         check_array(named[spec.name], spec, "input") if spec.name in named else cast(Array, random)

@@ -14,7 +14,7 @@ from tilewright.ir.diagnostics import Diagnostic, SourceError, from_user_errors
 from . import __version__
 from .cli_analyze import analyze_command
 from .cli_compile import compile_command
-from .cli_diagnostics import show_diagnostics, with_diagnostic_options
+from .cli_diagnostics import show_diagnostics, wants_json, with_diagnostic_options
 from .cli_diff import diff_command
 from .cli_import import import_command
 from .cli_info import passes_command, targets_command
@@ -55,7 +55,7 @@ for command in (
 
 def invoke(args: Sequence[str]) -> int:
     """Runs one command line and returns its exit code. Messages go to the standard error stream."""
-    session = Session()
+    session = Session(json_diagnostics=wants_json(args))
     try:
         # Not `cli.main`: it takes a reader that has gone for a failure.
         with cli.make_context("tilewright", list(args), obj=session) as context:

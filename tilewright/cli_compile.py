@@ -11,8 +11,9 @@ from tilewright.ir.source import print_module
 from .api import Objective, compile
 from .cli_import import read_program, warn_about_weights, write_weights
 from .cli_options import Session, constants_option, program_options
+from .cli_output import PATH, check_files, is_file
 from .extract import extract as extracted
-from .files import check_writable, make_directory, write_atomically
+from .files import make_directory, write_atomically
 
 
 @click.command("compile", short_help="Lower a program and print its IR.")
@@ -20,10 +21,10 @@ from .files import check_writable, make_directory, write_atomically
 @constants_option
 @click.option("--to", metavar="LEVEL", help="Stop at a level (graph, tile, hardware) or after a pass.")
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the IR. Default: standard output.")
+@click.option("-o", "--output", type=PATH, help="File for the IR. Default: standard output.")
 @click.option(
     "--dump-dir",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder for the IR after every pass; each file starts with the command that goes on from it.",
 )
 @click.option(
@@ -54,15 +55,13 @@ def compile_command(
     generic: bool,
 ) -> None:
     """Lowers the program in FILE (at any level, in either text form) and prints the IR."""
-    to_file = output is not None and str(output) != "-"
-    if output is not None and to_file:
-        check_writable(output)
+    check_files(output)
     if dump_dir is not None:
         make_directory(dump_dir)
     session.dump_dir, session.generic = dump_dir, generic
     if extract is not None and (to or pipeline):
         raise click.UsageError("--extract goes to the end of the tile pass: leave out --to and --pipeline")
-    module = read_program(file, dims, constants, output if to_file else None)
+    module = read_program(file, dims, constants, output if is_file(output) else None)
     if dump_dir is not None:
         write_weights(module, dump_dir)
     program = compile(
@@ -75,7 +74,7 @@ def compile_command(
         watch=session.watch,
     )
     text = print_module(extracted(program, extract) if extract is not None else program.module, generic)
-    if output is not None and to_file:
+    if output is not None and is_file(output):
         write_weights(module, output.parent)
         write_atomically(output, text)
     elif output is not None or dump_dir is None:

@@ -28,7 +28,6 @@ def with_diagnostic_options(command: click.Command) -> click.Command:
             help="How errors are written: text, or one JSON object per line.",
             expose_value=False,
             is_eager=True,
-            callback=_set_json,
         ),
         click.Option(
             ["--all-errors"],
@@ -42,8 +41,12 @@ def with_diagnostic_options(command: click.Command) -> click.Command:
     return command
 
 
-def _set_json(context: click.Context, option: click.Parameter, value: str) -> None:
-    context.find_root().obj.json_diagnostics = value == "json"
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, as far as can be told of one that may be wrong in any other way."""
+    return any(
+        arg == "--diagnostics=json" or (arg == "--diagnostics" and following == "json")
+        for arg, following in zip(args, [*args[1:], ""], strict=True)
+    )
 
 
 def _set_all(context: click.Context, option: click.Parameter, value: bool) -> None:

@@ -13,18 +13,17 @@ from tilewright.runtime.weights import weight_bytes
 
 from .arrays import read_npy
 from .cli_options import constants_option, parse_dims
+from .cli_output import PATH
 from .errors import plain_error
 from .files import check_writable, write_atomically
 from .module import Array, Module, load, load_onnx
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command("import", short_help="Turn an ONNX model into a program.")
-@click.argument("file", type=_PATH)
+@click.argument("file", type=PATH)
 @click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=parse_dims, help="Size of a dimension.")
 @constants_option
-@click.option("-o", "--output", type=_PATH, required=True, help="File for the program; its weights go beside it.")
+@click.option("-o", "--output", type=PATH, required=True, help="File for the program; its weights go beside it.")
 @click.option("--locations", is_flag=True, help="Write the name of its node behind every operation.")
 def import_command(file: Path, dims: dict[str, int], constants: dict[str, Path], output: Path, locations: bool) -> None:
     """Turns the ONNX model in FILE into a program of the graph dialect.

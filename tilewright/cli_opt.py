@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -20,22 +19,22 @@ from tilewright.lowering.pipeline import parse_pipeline
 from tilewright.lowering.pipeline_text import PIPELINE_TEXT
 from tilewright.lowering.plugins import register_dialects
 
+from .cli_import import is_onnx
 from .cli_options import Session, program_options
-from .errors import diagnosed
-from .files import check_writable, write_atomically
+from .cli_output import PATH, as_json, check_files, is_file
+from .errors import diagnosed, plain_error
+from .files import write_atomically
 from .ir_printing import IrPrinter, When
 from .opt import SEPARATOR, Settings, optimize, pieces
 from .program import Snapshot
 from .reproducer import reproducer
 from .timing import Timer, timing_table
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command("opt", short_help="Run passes over IR, as mlir-opt does.")
-@program_options
+@partial(program_options, default_target="the one recorded in FILE; none is added")
 @click.option("-p", "--pipeline", default="", help="Passes, as in 'canonicalize,fuse{unfused=true}'. Default: none.")
-@click.option("-o", "--output", type=_PATH, default="-", help="File for the IR. Default: standard output.")
+@click.option("-o", "--output", type=PATH, default="-", help="File for the IR. Default: standard output.")
 @click.option("--split-input-file", is_flag=True, help="Treat the parts between '// -----' lines as files.")
 @click.option("--verify-diagnostics", is_flag=True, help="Compare diagnostics with expected-error@+1 {{…}} comments.")
 @click.option("--allow-unregistered-dialect", is_flag=True, help="Accept operations of unknown dialects.")
@@ -47,10 +46,10 @@ _PATH = click.Path(path_type=Path)
 @click.option("--print-ir-after", multiple=True, metavar="PASS", help="Dump the IR after a pass.")
 @click.option("--print-ir-after-change", is_flag=True, help="Dump the IR after passes that change it.")
 @click.option("--print-ir-after-failure", is_flag=True, help="Dump the IR as a failing pass leaves it.")
-@click.option("--print-ir-dir", type=_PATH, metavar="DIR", help="Folder for numbered dumps. Default: standard error.")
+@click.option("--print-ir-dir", type=PATH, metavar="DIR", help="Folder for numbered dumps. Default: standard error.")
 @click.option("--timing", is_flag=True, help="Show where the time went, on the standard error stream.")
-@click.option("--timing-json", type=_PATH, metavar="PATH", help="Write the tree of times as JSON.")
-@click.option("--crash-reproducer", type=_PATH, metavar="PATH", help="On any failure, write IR and command here.")
+@click.option("--timing-json", type=PATH, metavar="PATH", help="Write the tree of times as JSON.")
+@click.option("--crash-reproducer", type=PATH, metavar="PATH", help="On any failure, write IR and command here.")
 @click.pass_obj
 def opt_command(session: Session, file: Path, pipeline: str, output: Path, **options: Any) -> None:
     """Runs a pipeline over the IR in FILE ('-': standard input) and prints the result.
@@ -58,10 +57,11 @@ def opt_command(session: Session, file: Path, pipeline: str, output: Path, **opt
     Nothing is added to the program but what --target and --objective say. Passes and dialects of installed packages
     can be used too, found by xDSL's entry point 'xdsl.universe'; xDSL's own are among them.
     """
-    files = [options["timing_json"], options["crash_reproducer"], *([output] if str(output) != "-" else [])]
-    for path in files:
-        if path is not None:
-            check_writable(path)
+    if is_onnx(file):
+        raise plain_error(
+            f"'{file}' is an ONNX model, and passes run over IR", f"tilewright import {file} -o FILE makes it"
+        )
+    check_files(output, options["timing_json"], options["crash_reproducer"])
     with diagnosed({PIPELINE_TEXT: pipeline}):
         session.passes = parse_pipeline(pipeline)
     moments = ("before_all", "after_all", "before", "after")
@@ -125,10 +125,10 @@ def _remember(session: Session, module: ModuleOp) -> None:
 
 def _write(texts: Sequence[str], output: Path) -> None:
     text = SEPARATOR.join(texts)
-    if str(output) == "-":
-        click.echo(text, nl=False)
-    else:
+    if is_file(output):
         write_atomically(output, text)
+    else:
+        click.echo(text, nl=False)
 
 
 def _show_times(timer: Timer, options: dict[str, Any]) -> None:
@@ -136,4 +136,4 @@ def _show_times(timer: Timer, options: dict[str, Any]) -> None:
     if options["timing"]:
         Console(stderr=True, highlight=False).print(timing_table(root))
     if options["timing_json"] is not None:
-        write_atomically(options["timing_json"], json.dumps(root.json(), indent=2) + "\n")
+        write_atomically(options["timing_json"], as_json(root.json()) + "\n")

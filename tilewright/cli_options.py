@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,8 +90,26 @@ constants_option = click.option(
 )
 
 
-def program_options(command: F) -> F:
-    """FILE, --target, --dim and --objective."""
+class _Tolerance(click.FloatRange):
+    """A number that is not negative, nor NaN, which every comparison would call in order or beyond it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"'{value}' is no number", param, ctx)
+        return found
+
+
+tolerance_option = click.option(
+    "--tolerance",
+    type=_Tolerance(min=0),
+    help="Largest max|x-y| / max|y| of an output x and what it should be, y. Default: 16 roundings to the coarsest "
+    "type on the way to it, and what sums of its length add in their accumulator.",
+)
+
+
+def program_options(command: F, default_target: str = "the one recorded in FILE, else davinci") -> F:
+    """FILE, --target, --dim and --objective; `default_target` is for the help."""
     for decorate in reversed(
         (
             click.argument("file", type=click.Path(path_type=Path)),
@@ -98,7 +117,7 @@ def program_options(command: F) -> F:
                 "--target",
                 metavar="TARGET",
                 help="Name or TOML file of a target, with overrides: 'unified{memory.scratchpad.bytes=192KiB}'. "
-                "Default: the one recorded in FILE, else davinci.",
+                f"Default: {default_target}.",
             ),
             click.option(
                 "--dim",

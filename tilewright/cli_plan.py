@@ -14,14 +14,15 @@ from tilewright.lowering.plan_report import MemoryPlan, Placed, plans_of
 from tilewright.lowering.plan_search import NODES, place
 
 from .api import Objective, compile
-from .cli_options import Session, program_options
-from .files import check_writable, write_atomically
+from .cli_import import read_program
+from .cli_options import Session, constants_option, program_options
+from .cli_output import PATH, check_files, is_file
+from .files import write_atomically
+from .module import Module
 from .plan_csv import check_offsets, read_problem, solution
 from .plan_picture import page_svg
 from .render import console
 from .reporting.memory import largest_table, plans_table
-
-_PATH = click.Path(path_type=Path)
 
 
 def parse_capacity(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
@@ -38,19 +39,21 @@ def parse_capacity(context: click.Context, option: click.Parameter, value: str |
 
 @click.command("plan", short_help="Place buffers, of a program or given as CSV, and show where they lie.")
 @program_options
+@constants_option
 @click.option(
     "--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB. CSV only."
 )
 @click.option("--nodes", type=click.IntRange(min=0), default=NODES, show_default=True, help="Partial plans looked at.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the orders that are tried.")
-@click.option("-o", "--output", type=_PATH, help="File for the plan of a CSV. Default: standard output.")
-@click.option("--svg", "svg_path", type=_PATH, metavar="PATH", help="Write a picture: time across, offsets upwards.")
+@click.option("-o", "--output", type=PATH, help="File for the plan of a CSV. Default: standard output.")
+@click.option("--svg", "svg_path", type=PATH, metavar="PATH", help="Write a picture: time across, offsets upwards.")
 @click.pass_obj
 def plan_command(
     session: Session,
     file: Path,
     target: str | None,
     dims: dict[str, int],
+    constants: dict[str, Path],
     objective: Objective | None,
     capacity: int | None,
     nodes: int,
@@ -67,18 +70,16 @@ def plan_command(
     first, then a search within --nodes (some 10,000 a second, with numba twenty times as many): for a plan within
     the capacity if one is given, else for the lowest peak. The same arguments give the same plan.
     """
-    for path in (output, svg_path):
-        if path is not None:
-            check_writable(path)
+    check_files(output, svg_path)
     if file.suffix.lower() != ".csv":
         if capacity is not None or output is not None:
             name = "--capacity" if capacity is not None else "--output"
             raise click.UsageError(f"{name} is for CSV; the memories of a program are those of its target")
-        plans = _of_program(session, file, target, dims, objective)
+        plans = _of_program(session, read_program(file, dims, constants), target, objective)
         _write_svg(svg_path, plans)
         return
-    if target is not None or dims or objective is not None:
-        raise click.UsageError("--target, --dim and --objective are for programs, not for CSV")
+    if target is not None or dims or constants or objective is not None:
+        raise click.UsageError("--target, --dim, --constant and --objective are for programs, not for CSV")
     problem = read_problem(read_text(file), str(file))
     found = place(problem.intervals, capacity, nodes, seed, lower=capacity is None)
     check_offsets(problem, found.offsets)
@@ -87,7 +88,7 @@ def plan_command(
         refuted = max(found.lower_bound - 1, found.proved)
         none = "no plan fits" if refuted >= capacity else "no plan was found that fits"
         raise SourceError([Diagnostic("error", f"{none} into {capacity} bytes: {summary}", str(file))])
-    if output is not None:
+    if output is not None and is_file(output):
         write_atomically(output, solution(problem, found.offsets))
     else:
         click.echo(solution(problem, found.offsets), nl=False)
@@ -100,14 +101,8 @@ def plan_command(
     )
 
 
-def _of_program(
-    session: Session,
-    file: Path,
-    target: str | None,
-    dims: dict[str, int],
-    objective: Objective | None,
-) -> list[MemoryPlan]:
-    program = compile(file, target, objective=objective, dims=dims, to="plan", watch=session.watch)
+def _of_program(session: Session, module: Module, target: str | None, objective: Objective | None) -> list[MemoryPlan]:
+    program = compile(module, target, objective=objective, to="plan", watch=session.watch)
     plans = plans_of(program.snapshot(after="plan").module)
     out = console()
     out.print(plans_table(plans))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -16,9 +17,10 @@ from .api import Objective, compile
 from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
 from .cli_diagnostics import show_diagnostics
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options
+from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option
+from .cli_output import check_files, emit, json_option, trace_option
 from .errors import CheckError, plain_error
-from .files import check_writable, write_atomically
+from .files import write_atomically
 from .kernels import run_with_reference
 from .module import TensorSpec
 from .profiling import trace
@@ -37,12 +39,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 @click.option(
     "--expect", "expected", multiple=True, metavar="NAME=FILE", callback=parse_files, help="What an output should be."
 )
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    help="Largest max|x-y| / max|y| for --expect. Default: 16 roundings to the coarsest type on the way to the output, "
-    "and what sums of its length add.",
-)
+@tolerance_option
 @click.option("--save", multiple=True, metavar="NAME=FILE", callback=parse_files, help="Write an output as .npy.")
 @click.option(
     "--level",
@@ -51,7 +48,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
     show_default=True,
     help="Execute the program as it is at this level.",
 )
-@click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON; '-' prints them instead.")
+@json_option
 @click.option(
     "--reference",
     "swapped",
@@ -60,13 +57,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
     help="Compute this kernel by its logic, the others on the machine one by one (results only).",
 )
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
-@click.option(
-    "--trace",
-    "trace_path",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Write a timeline of the machine for ui.perfetto.dev.",
-)
+@trace_option
 @click.pass_obj
 def run_command(
     session: Session,
@@ -81,23 +72,15 @@ def run_command(
     tolerance: float | None,
     save: dict[str, Path],
     level: Level,
-    json_path: str | None,
+    json_path: Path | None,
     swapped: tuple[str, ...],
     unfused: bool,
     trace_path: Path | None,
 ) -> None:
     """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
-    if json_path == "":
-        raise click.BadParameter("a path, or '-'", param_hint="--json")
     if trace_path is not None and level != "hardware":
         raise click.BadParameter("only the hardware level has a timeline", param_hint="--trace")
-    to_file = json_path is not None and json_path != "-"
-    for path in (
-        *save.values(),
-        *([Path(json_path)] if json_path and to_file else []),
-        *([trace_path] if trace_path else []),
-    ):
-        check_writable(path)
+    check_files(*save.values(), json_path, trace_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
     module = read_program(file, dims, constants)
     program = compile(module, target, objective=objective, unfused=unfused, to=level, watch=session.watch)
@@ -111,12 +94,7 @@ def run_command(
     run = _swapped(program, arrays, seed, swapped) if swapped else program.run(arrays, seed)
     figures = run.report()
     limits = _tolerances(program, tolerance)
-    if json_path == "-":
-        click.echo(json.dumps(figures, indent=2))
-    else:
-        show_run(run, figures, unfused)
-    if json_path and to_file:
-        write_atomically(Path(json_path), json.dumps(figures, indent=2) + "\n")
+    emit(figures, json_path, partial(show_run, run, figures, unfused))
     if trace_path is not None:
         write_atomically(trace_path, json.dumps(trace(program)))
     for name, path in save.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -17,11 +16,14 @@ from tilewright.runtime.report import Json
 
 from .api import Objective, compile
 from .arrays import gather_inputs, read_npy
-from .cli_options import Session, parse_files, program_options
+from .cli_import import read_program
+from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option
+from .cli_output import PATH, check_files, emit, json_option
 from .errors import CheckError
-from .files import check_writable, write_atomically
-from .kernels import KernelError, kernel_errors
+from .files import write_atomically
+from .kernels import kernel_errors
 from .render import console, table
+from .tolerance import Deviation
 from .validation import Compiler, Validation, reduced, validate
 
 _FIGURES = ("absolute", "relative", "tolerance")
@@ -31,57 +33,45 @@ _FIGURES = ("absolute", "relative", "tolerance")
     "validate", short_help="Run every stage of a program on the same inputs and blame the pass that is wrong."
 )
 @program_options
+@constants_option
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the values of other inputs.")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    help="Largest max|x-ref| / max|ref| of an output. Default: 16 roundings to the coarsest type on the way to it, and "
-    "what sums of its length add in their accumulator.",
-)
+@tolerance_option
 @click.option(
     "--reduce",
     "small",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="PATH",
     help="If a pass is to blame, write a small program here for which it still is.",
 )
-@click.option("--json", "json_path", metavar="PATH|-", help="Write the figures as JSON; '-' prints them instead.")
+@json_option
 @click.pass_obj
 def validate_command(
     session: Session,
     file: Path,
     target: str | None,
     dims: dict[str, int],
+    constants: dict[str, Path],
     objective: Objective | None,
     pipeline: str | None,
     inputs: dict[str, Path],
     seed: int,
     tolerance: float | None,
     small: Path | None,
-    json_path: str | None,
+    json_path: Path | None,
 ) -> None:
     """Runs the program in FILE before and after every pass on the same inputs, and every kernel against its logic.
 
     Each result is compared with float64. Exits with 4 if one is beyond its tolerance, and names the first pass whose
     result is.
     """
-    if json_path == "":
-        raise click.BadParameter("a path, or '-'", param_hint="--json")
-    for path in (small, Path(json_path) if json_path and json_path != "-" else None):
-        if path is not None:
-            check_writable(path)
+    check_files(small, json_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
-    program = compile(file, target, pipeline, objective, dims=dims, watch=session.watch)
+    program = compile(read_program(file, dims, constants), target, pipeline, objective, watch=session.watch)
     validation = validate(program, inputs=arrays, seed=seed, tolerance=tolerance)
     kernels = kernel_errors(program, gather_inputs(program.source, arrays, seed), tolerance) if validation else []
-    if json_path == "-":
-        click.echo(json.dumps(_figures(validation, kernels), indent=2))
-    else:
-        _show(validation, kernels)
-    if json_path and json_path != "-":
-        write_atomically(Path(json_path), json.dumps(_figures(validation, kernels), indent=2) + "\n")
+    emit(_figures(validation, kernels), json_path, partial(_show, validation, kernels))
     if not validation:
         # What follows the pass that is to blame plays no part.
         stop = validation.blame if pipeline is None and validation.blame != "input" else None
@@ -115,7 +105,7 @@ def _written(
     return f"'{path}' still fails"
 
 
-def _show(validation: Validation, kernels: Sequence[KernelError]) -> None:
+def _show(validation: Validation, kernels: Sequence[Deviation]) -> None:
     out = console()
     passes: Table = table("pass", "level", "output", *_FIGURES, "", right=_FIGURES)
     for step in validation.steps:
@@ -135,7 +125,7 @@ def _show(validation: Validation, kernels: Sequence[KernelError]) -> None:
         out.print(listing)
 
 
-def _figures(validation: Validation, kernels: Sequence[KernelError]) -> dict[str, Json]:
+def _figures(validation: Validation, kernels: Sequence[Deviation]) -> dict[str, Json]:
     """Keys: blame, passes (name, level, outputs or message), kernels. JSON has no infinity: the largest number."""
 
     def numbers(absolute: float, relative: float, tolerance: float) -> dict[str, Json]:

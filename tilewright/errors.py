@@ -21,9 +21,9 @@ class OutputError(SourceError):
     """A file could not be written."""
 
 
-def plain_error(message: str) -> SourceError:
-    """A mistake that has no place in a text."""
-    return SourceError([Diagnostic("error", message)])
+def plain_error(message: str, suggestion: str = "") -> SourceError:
+    """A mistake that has no place in a text, and what would mend it."""
+    return SourceError([Diagnostic("error", message, suggestion=suggestion)])
 
 
 @contextmanager

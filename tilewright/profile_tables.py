@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from .profiling import Profile
-from .render import bytes_text, table
+from .render import bytes_text, count_text, table
 
 LONGEST = 12
 """Rows of operations and waits that are shown."""
@@ -21,7 +21,7 @@ def summary(profile: Profile) -> str:
     intensity = profile.operations / profile.off_chip if profile.off_chip else 0.0
     bandwidth = profile.off_chip / seconds / 1e9 if cycles else 0.0
     return (
-        f"{cycles} cycles, {seconds * 1e6:.1f} µs on {target.name}; {profile.operations / 1e6:.1f} M operations, "
+        f"{cycles} cycles, {seconds * 1e6:.1f} µs on {target.name}; {count_text(profile.operations)} operations, "
         f"{bytes_text(profile.off_chip)} off chip ({bandwidth:.1f} GB/s), {intensity:.1f} operations per byte\n"
         f"roofline: the {name} alone takes {share:.1%} of the time"
     )

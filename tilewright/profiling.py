@@ -9,9 +9,9 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from tilewright.dialects import graph_elementwise, graph_linear, graph_norm, graph_primitives, graph_shape
+from tilewright.dialects import graph_elementwise, graph_linear, graph_norm, graph_primitives, graph_shape, hardware
 from tilewright.dialects.graph_base import GraphOp
-from tilewright.ir.diagnostics import file_locations
+from tilewright.ir.diagnostics import file_locations, location_names
 from tilewright.runtime.machine import KernelProfile, MachineResult
 from tilewright.runtime.machine.profile import InstructionProfile, merged
 from tilewright.runtime.report import Json, off_chip_bytes
@@ -35,6 +35,12 @@ _PRIMITIVES = {
     graph_primitives.ContractOp: "tensor",
     graph_primitives.ViewOp: "layout",
 }
+_INSTRUCTIONS = {
+    hardware.DmaOp: TRANSFERS,
+    hardware.MatmulOp: "tensor",
+    hardware.ReduceOp: "reduction",
+}
+"""Classes of instructions that no operation of the source is known for."""
 
 
 def operator_class(op: Operation) -> str:
@@ -172,9 +178,12 @@ def trace(program: Program) -> dict[str, object]:
 
 
 def place(location: Attribute) -> str:
-    """The first place of a location as `file:line:column`, empty where it is unknown."""
+    """The first place of a location as `file:line:column`, or the name it has instead (of a node of an imported
+    model); empty where it is unknown."""
     found = next(file_locations(location), None)
-    return f"{found.filename.data}:{found.line.data}:{found.column.data}" if found is not None else ""
+    if found is None:
+        return next(location_names(location), "")
+    return f"{found.filename.data}:{found.line.data}:{found.column.data}"
 
 
 def _by_place(module: ModuleOp) -> dict[str, Operation]:
@@ -191,9 +200,8 @@ def _source(one: InstructionProfile, ops: dict[str, Operation]) -> tuple[str, st
     op = ops.get(where)
     if op is not None:
         return op.name, where, operator_class(op)
-    if one.step.views[-1].memory != one.step.views[0].memory or one.bytes:
-        return one.what, where, TRANSFERS
-    return one.what, where, "elementwise"
+    kind = next((kind for cls, kind in _INSTRUCTIONS.items() if isinstance(one.step.op, cls)), "elementwise")
+    return one.what, where, kind
 
 
 def _summed(key: tuple[str, str, str, str], group: Iterable[InstructionProfile]) -> SourceProfile:

@@ -48,6 +48,16 @@ def bytes_text(count: int) -> str:
     return f"{size:.4g} GiB"
 
 
+def count_text(count: int) -> str:
+    """`21500000` → `21.5 M`: four digits at most and a decimal unit."""
+    size = float(count)
+    for unit in ("", " k", " M", " G"):
+        if size < 1000:
+            return f"{size:.4g}{unit}"
+        size /= 1000
+    return f"{size:.4g} T"
+
+
 def show_run(run: Run, figures: dict[str, Json], unfused: bool = False) -> None:
     """Shapes and errors, traffic, cycles and kernels of a run; `unfused` says that it is one of unfused kernels."""
     out = console()
