@@ -77,6 +77,9 @@ def test_what_does_not_fit() -> None:
         (SMALL + "d,1,2,0\n", "small.csv:5:1: error: size and alignment are at least 1"),
         (SMALL + "d,1,2,4.5\n", "small.csv:5:1: error: size is an integer, got '4.5'"),
         (SMALL + "d,1,2," + "9" * 30 + "\n", "small.csv:5:1: error: size is an integer"),
+        (SMALL + ",1,2,4\n", "small.csv:5:1: error: the id is empty\n,1,2,4\n^^^^^^"),
+        (SMALL + '"d\nd",1,2,x\n', "small.csv:6:1: error: size is an integer, got 'x'"),
+        (SMALL + "d" * 200_000 + ",1,2,4\n", "small.csv:5:1: error: this is no line of a table: field larger than"),
         (SMALL + "a,1,2,4\n", "small.csv:5:1: error: buffer 'a' is there twice, first in line 2"),
     ],
 )
@@ -84,6 +87,14 @@ def test_bad_tables(text: str, message: str) -> None:
     Path("small.csv").write_text(text)
     done = tilewright("plan", "small.csv")
     assert done.code == 1 and done.out == "" and message in done.err, done.err
+
+
+def test_lines_end_as_on_any_system() -> None:
+    wanted = tilewright("plan", "small.csv").out
+    for end in ("\r\n", "\r"):
+        Path("other.csv").write_bytes(SMALL.replace("\n", end).encode())
+        assert tilewright("plan", "other.csv").out == wanted
+    assert tilewright("plan", "small.csv", "-o", "-").out == wanted and not Path("-").exists()
 
 
 def test_every_bad_line_is_named() -> None:

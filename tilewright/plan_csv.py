@@ -27,21 +27,29 @@ class Problem:
 
 def read_problem(text: str, file: str) -> Problem:
     """Raises SourceError, with every bad line, for anything but such a table."""
-    rows = list(csv.reader(io.StringIO(text)))
-    if not rows:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+    def problem(line: int, message: str) -> Diagnostic:
+        source = lines[line - 1] if line <= len(lines) else None
+        return Diagnostic("error", message, file, line, 1, len(source or " "), source=source)
+
+    reader = csv.reader(lines)
+    try:
+        header = [name.strip().lower() for name in next(reader, ())]
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise SourceError([problem(reader.line_num, f"this is no line of a table: {error}")]) from None
+    if not header:
         raise SourceError([Diagnostic("error", f"the table is empty; its first line is {','.join(REQUIRED)}", file)])
-    header = [name.strip().lower() for name in rows[0]]
     missing = [name for name in REQUIRED if name not in header]
     unknown = [name for name in header if name not in (*REQUIRED, *OPTIONAL)]
     if missing or unknown or len(set(header)) != len(header):
         message = f"the columns are {', '.join(REQUIRED)} and perhaps {' and '.join(OPTIONAL)}, got {', '.join(header)}"
-        raise SourceError([Diagnostic("error", message, file, 1, 1)])
+        raise SourceError([problem(1, message)])
     problems: list[Diagnostic] = []
     names: dict[str, int] = {}
     intervals: list[Interval] = []
-    for line, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
+    for line, row in rows:
         try:
             name, interval = _row(header, row)
             if name in names:
@@ -49,9 +57,9 @@ def read_problem(text: str, file: str) -> Problem:
             names[name] = line
             intervals.append(interval)
         except ValueError as error:
-            problems.append(Diagnostic("error", str(error), file, line, 1))
+            problems.append(problem(line, str(error)))
     if problems:
-        raise SourceError(problems[:20])
+        raise SourceError(problems)
     _check_fixed(names, intervals, file)
     return Problem(tuple(names), tuple(intervals))
 
@@ -70,6 +78,8 @@ def _row(header: Sequence[str], row: Sequence[str]) -> tuple[str, Interval]:
     if len(row) != len(header):
         raise ValueError(f"{len(header)} columns are expected, got {len(row)}")
     cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+    if not cells["id"]:
+        raise ValueError("the id is empty")
     fixed = cells.pop("offset", "")
     numbers = {name: _number(name, cell) for name, cell in cells.items() if name != "id"}
     if numbers["lower"] >= numbers["upper"]:
