@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -109,6 +110,23 @@ def test_what_is_not_as_it_was_written_is_rejected(case: str, tmp_path: Path) ->
         tilewright.load_program(tmp_path / "p")
     with pytest.raises(SourceError, match="no file"):
         tilewright.load_program(tmp_path / "q")
+
+
+def test_a_small_file_that_unpacks_to_much_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what comes out of it, not by what it says of itself; each member alone may be within bounds."""
+    largest = 1 << 20
+    monkeypatch.setattr("tilewright.saved.LARGEST_TEXTS", largest)
+    texts = {f"{number:02}-input.mlir": b" " * (largest - 1) for number in range(2)}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in texts.items()}
+        manifest = {"format": "tilewright program", "version": 1, "file": "x", "snapshots": ["input"], "sha256": sums}
+        archive.writestr("manifest.json", json.dumps(manifest))
+        for name, data in texts.items():
+            archive.writestr(name, data)
+    (tmp_path / "p").write_bytes(stream.getvalue())
+    with pytest.raises(SourceError, match="its texts are larger than 1 MiB"):
+        tilewright.load_program(tmp_path / "p")
 
 
 @settings(max_examples=60, deadline=None)

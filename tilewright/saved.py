@@ -41,8 +41,9 @@ MANIFEST = "manifest.json"
 
 _MEMBER = re.compile(r"source\.mlir|[0-9]{2,4}-[\w-]+\.mlir|files/[0-9]{1,6}/[^/]+")
 
-LARGEST_MEMBER = 1 << 32
-"""Most bytes of one member once it is unpacked: what claims more is not read."""
+LARGEST_TEXTS = 1 << 28
+"""Most bytes of the compressed members together once they are unpacked: a small file may claim any number. Files that
+the program names are stored as they are, and take what they take."""
 
 
 def save(program: Program, path: str | Path) -> None:
@@ -59,7 +60,8 @@ def save(program: Program, path: str | Path) -> None:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         # One date for all: the same program gives the same bytes.
         for name, data in {MANIFEST: json.dumps(manifest, indent=2).encode(), **members}.items():
-            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            packed = zipfile.ZIP_STORED if name.startswith("files/") else zipfile.ZIP_DEFLATED
+            archive.writestr(zipfile.ZipInfo(name), data, packed)
     write_atomically(Path(path), stream.getvalue())
 
 
@@ -109,7 +111,7 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> tuple[dict[str, Any], dict
     """The manifest and every member that it lists, each as it was written. Raises SourceError otherwise."""
     if MANIFEST not in archive.namelist():
         raise plain_error(f"'{path}' is not a saved program: it has no {MANIFEST}")
-    manifest: Any = json.loads(_member(archive, MANIFEST, path))
+    manifest: Any = json.loads(_member(archive, MANIFEST, path, LARGEST_TEXTS))
     if not isinstance(manifest, dict) or cast("dict[str, Any]", manifest).get("format") != FORMAT:
         raise plain_error(f"'{path}' is not a saved program")
     found = cast("dict[str, Any]", manifest)
@@ -122,7 +124,11 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> tuple[dict[str, Any], dict
         raise plain_error(f"'{path}' is damaged: its {MANIFEST} lists what no program has")
     if sorted([MANIFEST, *cast("dict[str, str]", sums)]) != sorted(archive.namelist()):
         raise plain_error(f"'{path}' is damaged: its members are not those that its {MANIFEST} lists")
-    members = {name: _member(archive, name, path) for name in cast("dict[str, str]", sums)}
+    members: dict[str, bytes] = {}
+    left = LARGEST_TEXTS
+    for name in cast("dict[str, str]", sums):
+        members[name] = _member(archive, name, path, left)
+        left -= 0 if _is_stored(archive, name) else len(members[name])
     for name, data in members.items():
         if hashlib.sha256(data).hexdigest() != sums[name]:
             raise plain_error(f"'{path}' is damaged: '{name}' is not what was written")
@@ -132,12 +138,17 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> tuple[dict[str, Any], dict
     return found, members
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
-    with archive.open(name) as stream:  # what the archive says of sizes is not to be trusted
-        data = stream.read(LARGEST_MEMBER + 1)
-    if len(data) > LARGEST_MEMBER:
-        raise plain_error(f"'{path}' is damaged: '{name}' is larger than {LARGEST_MEMBER >> 30} GiB")
+def _member(archive: zipfile.ZipFile, name: str, path: Path, most: int) -> bytes:
+    """The bytes of a member; of a compressed one `most` at most, whatever the archive says of its size."""
+    with archive.open(name) as stream:
+        data = stream.read() if _is_stored(archive, name) else stream.read(most + 1)
+    if len(data) > most and not _is_stored(archive, name):
+        raise plain_error(f"'{path}' is damaged: its texts are larger than {LARGEST_TEXTS >> 20} MiB")
     return data
+
+
+def _is_stored(archive: zipfile.ZipFile, name: str) -> bool:
+    return archive.getinfo(name).compress_type == zipfile.ZIP_STORED
 
 
 @dataclass(frozen=True)
