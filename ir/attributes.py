@@ -45,7 +45,7 @@ from ..dialects.tile_types import BufferType, TileType
 from .diagnostics import SourceError, did_you_mean, verify_message
 from .literals import BadLiteral, check_integers, has_bits, number, string, unescape, with_bits, without_bits
 from .syntax import Array, Dict, Typed, Value
-from .syntax_errors import diagnostic_at
+from .syntax_errors import diagnostic_at, number_spelling
 
 _INTEGERS = re.compile(r"array<(i64|i32)(?:: (-?\d+(?:, -?\d+)*))?>")
 _FILE_LOCATION = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)')
@@ -163,7 +163,7 @@ class AttributeReader:
         """
         offset = min(error.span.start, len(text) - 1)
         word = next((m for m in _WORD.finditer(text) if m.start() <= offset < m.end()), None)
-        near = did_you_mean(word.group(), _ELEMENT_TYPES) if word else ""
+        near = number_spelling(text) or (did_you_mean(word.group(), _ELEMENT_TYPES) if word else "")
         start, length = (word.start(), len(word.group())) if word else (offset, 1)
         if start >= len(token.value):
             start, length = 0, 0  # What does not fit is the token as a whole.

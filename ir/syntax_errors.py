@@ -51,7 +51,22 @@ _STARTS = {
     "TILE_FOR",
     "HARDWARE_FOR",
 }
+_WORD = re.compile(r"[-+\w.]+")
 _CLOSERS = {"}", ")", "]", ">"}
+
+
+_NOT_FINITE = re.compile(r"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
+_NO_POINT = re.compile(r"(?<![\w.])(-?\d+)(e[+-]?\d+)\b", re.IGNORECASE)
+
+
+def number_spelling(text: str) -> str:
+    """How to write a number in `text` that MLIR spells otherwise than most languages; empty where there is none."""
+    found = _NO_POINT.search(text)
+    if found is not None:
+        return f"a float has a point: {found[1]}.0{found[2]}"
+    if _NOT_FINITE.search(text):
+        return "infinities and NaN are written by their bits: -inf is 0xFC00 in f16, 0xFF80 in bf16, 0xFF800000 in f32"
+    return ""
 
 
 def explain(error: UnexpectedInput, text: str, file: str, spelled: Mapping[str, str]) -> Diagnostic:
@@ -78,7 +93,9 @@ def explain(error: UnexpectedInput, text: str, file: str, spelled: Mapping[str, 
         return diagnostic_at("this string is not closed on its line", text, file, offset, 1)
     if at == "<" and re.match(r"[\w$.]", text[offset - 1 : offset]):
         return diagnostic_at("this '<' is not closed, or holds more than six levels of '<…>'", text, file, offset, 1)
-    return diagnostic_at(f"unexpected {found}; expected {_expectation(expected, spelled)}", text, file, offset, length)
+    word = next((m.group() for m in _WORD.finditer(text, max(0, offset - 40)) if m.start() <= offset < m.end()), "")
+    message = f"unexpected {found}; expected {_expectation(expected, spelled)}"
+    return diagnostic_at(message, text, file, offset, length, number_spelling(word))
 
 
 def _expectation(terminals: set[str], spelled: Mapping[str, str]) -> str:

@@ -36,6 +36,21 @@ def test_rendering() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("%c = graph.softmax %a {x.scale = 1e-5 : f32}", "a float has a point: 1.0e-5"),
+        ("%c = graph.constant dense<1e5> : tensor<f32>", "a float has a point: 1.0e5"),
+        ("%c = graph.constant dense<[1.0, -inf]> : tensor<2xf16>", "-inf is 0xFC00 in f16"),
+        ("%c = graph.softmax %a {x.scale = nan}", "infinities and NaN are written by their bits"),
+    ],
+)
+def test_numbers_that_other_languages_spell_otherwise(line: str, hint: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        parse_module(in_function(line))
+    assert hint in caught.value.diagnostics[0].suggestion, str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("line", "column", "length", "part"),
     [
         ("%c = graph.add %a, %zz", 20, 3, "'%zz' is not defined"),
