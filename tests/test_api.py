@@ -73,6 +73,13 @@ def test_pipelines_as_text_and_as_objects() -> None:
     assert tilewright.compile(TEXT, to="fuse").passes[-1] == "fuse"
 
 
+def test_a_pipeline_with_a_pass_of_another_package_has_levels() -> None:
+    program = tilewright.compile(TEXT, target="unified", pipeline="canonicalize,cse,decompose")
+    assert program.ir("graph") == program.ir()
+    with pytest.raises(tilewright.SourceError, match="was not compiled down to the tile level"):
+        program.ir("tile")
+
+
 def test_run_by_name_by_order_and_random(program: tilewright.Program) -> None:
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(s).astype(np.float16) for s in ((24, 40), (40, 16)))

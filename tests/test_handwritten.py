@@ -126,6 +126,7 @@ def test_an_extracted_kernel_is_a_program_that_computes_its_logic(name: str, tmp
     program = tilewright.compile(file)
     validation = tilewright.validate(program)
     assert validation, str(validation)
+    assert f"main_0 (@{name}_0)" in shell("validate", file).out
     assert [kernel.name for kernel in program.run(seed=0).kernels] == [f"{name}_0"]
     whole = tilewright.compile(FOLDER / f"{name}.mlir", "unified", simplest=True)
     inputs = whole.run(seed=1).inputs

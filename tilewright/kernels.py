@@ -6,7 +6,6 @@ Validation of passes says which pass is wrong; this says in which kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -16,6 +15,7 @@ from tilewright.dialects.graph_functions import entry_function
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import set_target
 from tilewright.ir.diagnostics import did_you_mean
+from tilewright.lowering.handwritten import kernel_of
 from tilewright.lowering.outline import kernel_alone, kernel_logic
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from tilewright.runtime import machine
@@ -25,25 +25,12 @@ from .arrays import Array
 from .errors import diagnosed, plain_error
 from .program import Program
 from .reporting.fusion import fused_groups
-from .tolerance import errors, output_tolerances
+from .tolerance import Deviation, errors, farthest, output_tolerances
 
 
-@dataclass(frozen=True)
-class KernelError:
-    """A kernel's farthest result: max|x − ref| and the same over max|ref|, `ref` being its logic in float64."""
-
-    name: str
-    absolute: float
-    relative: float
-    tolerance: float
-
-    def __bool__(self) -> bool:
-        """Whether it is too far."""
-        return not self.relative <= self.tolerance
-
-
-def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | None = None) -> list[KernelError]:
-    """Runs every scheduled group of a program alone, from its schedule down to the machine.
+def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | None = None) -> list[Deviation]:
+    """Runs every scheduled group of a program alone, from its schedule down to the machine: per kernel, how far its
+    farthest result is from its logic in float64.
 
     `arrays` are inputs of the program; the groups get what its evaluation, in the program's types, gives them. A
     program without groups has none. Raises SourceError where a group cannot be lowered, CheckError where the machine
@@ -62,18 +49,19 @@ def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | 
         return evaluate(kernel_logic(op), values, "native", loader)
 
     loader = program.source.weight_reader()
-    found: list[KernelError] = []
+    found: list[Deviation] = []
     with diagnosed(program.source.texts):
         evaluate(function, arrays, "native", loader, {FusedOp.name: remember})
-        for number, (op, values) in enumerate(given.items()):
-            assert isinstance(op, FusedOp)
+        for name, op in fused_groups(program).items():
+            values = given[op]
             results = run_alone(op, program, values)
             logic = kernel_logic(op)
             wanted = evaluate(logic, values, "f64", loader)
             limits: Sequence[float] = output_tolerances(logic) if tolerance is None else [tolerance] * len(wanted)
-            rows = [(*errors(x, ref), limit) for x, ref, limit in zip(results, wanted, limits, strict=True)]
-            absolute, relative, limit = max(rows, key=lambda row: (not row[1] <= row[2], row[1]))
-            found.append(KernelError(f"{function.sym_name.data}_{number}", absolute, relative, limit))
+            rows = zip(results, wanted, limits, strict=True)
+            by_hand = kernel_of(op)
+            shown = name if by_hand is None else f"{name} (@{by_hand.sym_name.data})"
+            found.append(farthest(Deviation(shown, *errors(x, ref), limit) for x, ref, limit in rows))
     return found
 
 

@@ -105,7 +105,8 @@ class Program:
                 raise plain_error(f"unknown level '{level}'; there are {', '.join(LEVELS)}")
             found = [s for s in self.snapshots if s.level == level]
             message = f"the program was not compiled down to the {level} level; it is at the {self.level} level"
-            if PIPELINE.index(LEVELS[level]) < min(map(PIPELINE.index, self.passes), default=0):
+            own = [PIPELINE.index(name) for name in self.passes if name in PIPELINE]
+            if PIPELINE.index(LEVELS[level]) < min(own, default=0):
                 message = f"the program started below the {level} level"
         else:
             return self.snapshots[-1]

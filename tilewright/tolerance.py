@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,25 @@ def summed_terms(op: Operation) -> int:
             sizes.update(zip(letters, static_shape(arg.type), strict=True))
         return math.prod(size for letter, size in sizes.items() if letter not in out)
     return 1
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far a result is from float64: max|x − ref|, the same over max|ref|, and what the latter may be."""
+
+    name: str
+    absolute: float
+    relative: float
+    tolerance: float
+
+    def __bool__(self) -> bool:
+        """Whether it is too far; NaN is."""
+        return not self.relative <= self.tolerance
+
+
+def farthest(deviations: Iterable[Deviation]) -> Deviation:
+    """The one to report: one that is too far before others, then the largest relative error."""
+    return max(deviations, key=lambda one: (bool(one), one.relative))
 
 
 def relative_error(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> float:

@@ -21,23 +21,9 @@ from .errors import plain_error
 from .module import Module
 from .program import Program
 from .reduction import Reduction
-from .tolerance import errors, output_tolerances
+from .tolerance import Deviation, errors, farthest, output_tolerances
 
 Compiler: TypeAlias = "Callable[[Module], Program]"
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """How far one output is from float64: max|x − ref|, the same over max|ref|, and what the latter may be."""
-
-    name: str
-    absolute: float
-    relative: float
-    tolerance: float
-
-    def __bool__(self) -> bool:
-        """Whether it is too far."""
-        return not self.relative <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,7 @@ class Step:
     @property
     def worst(self) -> Deviation | None:
         """The output that is farthest from float64, measured by its tolerance; None if there is none."""
-        return max(self.outputs or (), key=lambda o: (bool(o), o.relative), default=None)
+        return farthest(self.outputs) if self.outputs else None
 
     @property
     def error(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from tilewright.ir.source import print_module
@@ -20,21 +20,17 @@ def figures_difference(a: Subject, b: Subject) -> Section | None:
         return None
     made = table("figure", "first", "second", "change", right=["first", "second", "change"])
     data: dict[str, Json] = {}
-    for name, one, two, show in _figures(a.figures, b.figures):
-        made.add_row(name, show(one), show(two), _change(one, two))
+    first, second = _flat(a.figures), _flat(b.figures)
+    for name in dict.fromkeys([*first, *second]):
+        one, two = first.get(name), second.get(name)
+        show = str if "cycles" in name else bytes_text
+        made.add_row(name, *("none" if n is None else show(n) for n in (one, two)), _change(one, two))
         data[name] = [one, two]
     return Section("figures", "Traffic, time and memory", [made], data)
 
 
-def _figures(a: dict[str, Json], b: dict[str, Json]) -> Iterator[tuple[str, int, int, Callable[[int], str]]]:
-    """Name of a figure, its values, and how it is shown. Memories, links and engines that one target lacks count 0."""
-    first, second = _flat(a), _flat(b)
-    for name in dict.fromkeys([*first, *second]):
-        yield name, first.get(name, 0), second.get(name, 0), str if "cycles" in name else bytes_text
-
-
 def _flat(figures: dict[str, Json]) -> dict[str, int]:
-    """The counts of a run by one name each."""
+    """The counts of a run by one name each. A target lacks the memories, links and engines that only another has."""
     traffic = cast("dict[str, int]", figures["traffic"])
     links = cast("dict[str, int]", cast("dict[str, Json]", figures["traffic"])["links"])
     memories = cast("dict[str, dict[str, int]]", figures["memory"])
@@ -50,7 +46,9 @@ def _flat(figures: dict[str, Json]) -> dict[str, int]:
     }
 
 
-def _change(one: int, two: int) -> str:
+def _change(one: int | None, two: int | None) -> str:
+    if one is None or two is None:
+        return ""
     if one == two:
         return "="
     return f"{two / one - 1:+.1%}" if one else "new"
