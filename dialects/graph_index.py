@@ -125,7 +125,20 @@ def check_beside(cls: type[GraphOp], source: Tensor, indices: Tensor, axis: int)
         raise UserError(f"{cls.what()}: indices {indices} do not fit beside {source} along axis {axis}")
 
 
-class PlaceOp(GraphOp):
+class AlongAxisOp(GraphOp):
+    """Takes one tensor of numbers and goes along its `axis` (default: the last)."""
+
+    axis = opt_prop_def(IntegerAttr)
+
+    @classmethod
+    def source_and_axis(cls, operand_types: Sequence[Attribute], properties: Properties) -> tuple[Tensor, int]:
+        """The operand's type, and the axis counted from the front. Raises UserError where they do not fit."""
+        (source,) = cls.expect_operands(operand_types, 1)
+        cls.expect_number(source)
+        return source, normalize_axis(get_int(properties, "axis", -1, cls.what()), len(shape_of(source)), cls.what())
+
+
+class PlaceOp(AlongAxisOp):
     """The index along `axis` of the first (with `last`: the last) extremal element; the axis stays with size 1.
 
     A NaN counts as extremal. Indices are i64, or another integer type that is written.
@@ -133,16 +146,14 @@ class PlaceOp(GraphOp):
 
     ELEMENT_RULE: ClassVar[Literal["same", "kind"]] = "kind"
     MONOID: ClassVar[str]
-    axis = opt_prop_def(IntegerAttr)
     last = opt_prop_def(UnitAttr)
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        (source,) = cls.expect_operands(operand_types, 1)
-        cls.expect_number(source)
+        source, axis = cls.source_and_axis(operand_types, properties)
         get_flag(properties, "last", cls.what())
         shape = list(shape_of(source))
-        shape[normalize_axis(get_int(properties, "axis", -1, cls.what()), len(shape), cls.what())] = 1
+        shape[axis] = 1
         return [tensor_type(by_name("i64").attribute, shape)]
 
 
@@ -162,24 +173,21 @@ class ArgMinOp(PlaceOp):
     MONOID: ClassVar[str] = "min"
 
 
-class RunningOp(GraphOp):
+class RunningOp(AlongAxisOp):
     """Each element combined with all before it along `axis`, in the accumulator type.
 
     `exclusive` leaves the element itself out, `reverse` takes those after it instead.
     """
 
     MONOID: ClassVar[str]
-    axis = opt_prop_def(IntegerAttr)
     exclusive = opt_prop_def(UnitAttr)
     reverse = opt_prop_def(UnitAttr)
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        (source,) = cls.expect_operands(operand_types, 1)
-        cls.expect_number(source)
+        source, _ = cls.source_and_axis(operand_types, properties)
         for name in ("exclusive", "reverse"):
             get_flag(properties, name, cls.what())
-        normalize_axis(get_int(properties, "axis", -1, cls.what()), len(shape_of(source)), cls.what())
         return [source]
 
 

@@ -102,6 +102,8 @@ def read_text(path: Path) -> str:
 
     Raises SourceError if it cannot be read or is not UTF-8 text.
     """
+    if path == STDIN and sys.stdin is None:
+        raise SourceError([Diagnostic("error", "the standard input is closed")])
     try:
         # A bound: a device never ends. The standard input stays open: it is not ours.
         with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as stream:

@@ -31,6 +31,8 @@ MASKS = "tilewright.masks"
 """The attribute of a group: what masks save, and on which assumption."""
 LONGEST = 160
 """Characters of a formula; what is longer is cut in the middle."""
+_FINITE = 1e38
+"""Beyond it a number is the greatest of f32 or f64 (`States.finite`): it says nothing about the mathematics."""
 INFIX = {"add": " + ", "sub": " − ", "mul": "·", "div": " / "}
 BINDS = {"add": 1, "sub": 1, "mul": 2, "div": 2}
 
@@ -156,7 +158,7 @@ class _Writer:
             return f"{self.bound(node.inputs[0], 3)}²", 3
         if fn in ("cast", "identity"):
             return self.seen[node.inputs[0]]
-        lowest = fn in ("max", "min") and any(abs(number(s) or 0.0) > 1e38 for s in node.inputs)
+        lowest = fn in ("max", "min") and any(abs(number(s) or 0.0) > _FINITE for s in node.inputs)
         if lowest:  # a base kept finite
             return self.seen[node.inputs[0]]
         return cut(f"{'−' if fn == 'neg' else fn}({', '.join(inside)})"), 3

@@ -15,6 +15,8 @@ import pytest
 from cli_runner import tilewright
 from example_programs import FOLDER
 
+from tilewright.cli import cli
+
 SMALL = """func.func @main(%x: tensor<8x16xf16>, %y: tensor<8x16xf16>) -> tensor<8x16xf16> {
   %s = graph.add %x, %y : tensor<8x16xf16>
   %o = graph.exp %s : tensor<8x16xf16>
@@ -134,7 +136,7 @@ def test_listings() -> None:
 
 def test_help_and_version() -> None:
     assert "compile" in tilewright("--help").out
-    for command in ("compile", "run", "targets", "passes"):
+    for command in cli.commands:
         assert tilewright(command, "--help").code == 0
     assert "0.1.0" in tilewright("--version").out
 
@@ -153,6 +155,26 @@ def test_as_a_process() -> None:
     assert b"Traceback" not in pipe.stderr.read()
     pipe.stderr.close()
     assert pipe.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("opt - <&-", 1, "error: the standard input is closed\n"),
+        ("compile small.mlir --to graph >&-", 0, ""),
+        ("compile small.mlir --to graph >/dev/full", 1, "cannot write the standard output: no space left on device\n"),
+        ("run small.mlir --random 0", 0, ""),
+    ],
+)
+def test_standard_streams_that_are_closed_full_or_of_few_letters(words: str, code: int, message: str) -> None:
+    """A table has letters, × say, that an old encoding lacks."""
+    line = f"exec {shlex.quote(sys.executable)} -m tilewright {words}"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == code and done.stderr.endswith(message), done.stderr
+    assert bool(message) == bool(done.stderr) and ("1.000?" in done.stdout) == words.startswith("run")
+    assert not list(Path().glob("tilewright-crash*"))
 
 
 def test_a_schedule_edited_by_hand_is_obeyed_or_rejected() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -81,9 +82,13 @@ def invoke(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone (`tilewright compile … | head`): what is left to write goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone (`tilewright compile … | head`).
+        _drop_output()
         return OK
+    except OSError as error:
+        # Files are read and written with messages of their own: what is left are the standard streams.
+        _drop_output()
+        return _fail(plain_error(f"cannot write the standard output: {_reason(error)}"), BAD_INPUT, session)
     except Exception as error:
         path = write_reproducer(error, session, args)
         where = f"; a reproducer is in '{path}'" if path else ""
@@ -91,13 +96,33 @@ def invoke(args: Sequence[str]) -> int:
         return _fail(plain_error(f"{lines}{where}"), INTERNAL, session)
 
 
+def _drop_output() -> None:
+    """Sends what is still to be written, at exit too, nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
 def _fail(error: SourceError, code: int, session: Session) -> int:
     show_diagnostics(error.diagnostics, session)
     return code
 
 
+def _prepare_streams() -> None:
+    """Output that is closed goes nowhere; letters that an old encoding lacks become question marks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     """The `tilewright` command."""
+    _prepare_streams()
     sys.exit(invoke(sys.argv[1:]))
 
 
