@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.ir.diagnostics import Diagnostic, SourceError
@@ -60,17 +60,19 @@ def read_problem(text: str, file: str) -> Problem:
             problems.append(problem(line, str(error)))
     if problems:
         raise SourceError(problems)
-    _check_fixed(names, intervals, file)
+    _check_fixed(names, intervals, problem)
     return Problem(tuple(names), tuple(intervals))
 
 
-def _check_fixed(lines: Mapping[str, int], intervals: Sequence[Interval], file: str) -> None:
+def _check_fixed(
+    lines: Mapping[str, int], intervals: Sequence[Interval], problem: Callable[[int, str], Diagnostic]
+) -> None:
     """Raises SourceError for two fixed buffers that want a byte at the same time."""
     clash = pins_clash(intervals)
     if clash is not None:
         (first, line), (second, here) = (list(lines.items())[i] for i in clash)
         message = f"'{second}' is fixed on bytes that '{first}', in line {line}, has at the same time"
-        raise SourceError([Diagnostic("error", message, file, here, 1)])
+        raise SourceError([problem(here, message)])
 
 
 def _row(header: Sequence[str], row: Sequence[str]) -> tuple[str, Interval]:
