@@ -1,7 +1,8 @@
 """Interval arithmetic of the scalar operators that masks are written with.
 
 Ends are float64 arrays; an end that is not a number says that nothing is known, and every rule keeps it so: comparisons
-with it are false both ways. What has no rule is known only where all its operands are single numbers.
+with it are false both ways. Nothing is known of what has no rule: not of functions that are rounded differently here
+than on chip, nor of integers that behave unlike floats.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from ..dialects.scalar import apply, lookup
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Interval: TypeAlias = tuple[Array, Array]
@@ -35,17 +34,7 @@ def apply_intervals(fn: str, operands: Sequence[Interval], kind: str) -> Interva
             case [condition, a, b] if fn == "select":
                 return _select(condition, a, b)
             case _:
-                return _single(fn, operands)
-
-
-def _single(fn: str, operands: Sequence[Interval]) -> Interval:
-    row = lookup(fn)
-    if any(domain in ("int", "bool") for domain in row.operands):
-        return np.array(np.nan), np.array(np.nan)
-    value = np.asarray(apply(row, [low for low, _ in operands]), np.float64)
-    single = np.all(np.broadcast_arrays(*(low == high for low, high in operands)), axis=0)
-    value = np.where(single, value, np.nan)
-    return value, value
+                return np.array(np.nan), np.array(np.nan)
 
 
 def _hull(*ends: Array) -> Interval:

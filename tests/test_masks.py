@@ -33,6 +33,7 @@ from tilewright.lowering.estimate import estimate
 from tilewright.lowering.nest import Nest, place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
 from tilewright.lowering.roles import Roles
+from tilewright.lowering.static_values import Grid, constants, frontier
 from tilewright.lowering.sync_clip import Clip
 from tilewright.lowering.traffic import predict
 from tilewright.runtime.machine import MachineError, MachineOptions, analyze, check_order, run
@@ -284,3 +285,25 @@ def test_a_mask_that_is_taken_for_full_is_noticed(monkeypatch: pytest.MonkeyPatc
     real = cuts.sections_of
     monkeypatch.setattr(cuts, "sections_of", lambda kinds: [Section(True, s.lower, s.upper) for s in real(kinds)])
     assert error(f64(case, schedule, inputs), wanted) > 1e-3
+
+
+@given(
+    predicate=predicates(),
+    rows=st.integers(1, 40),
+    keys=st.integers(1, 40),
+    tiles=st.tuples(st.integers(1, 16), st.integers(1, 16)),
+)
+@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_intervals_say_holds_at_every_position(
+    predicate: Predicate, rows: int, keys: int, tiles: tuple[int, int]
+) -> None:
+    group = OneKernel.of(linear(predicate, rows, keys)).group()
+    mask, known = mask_of(predicate, rows, keys), frontier(group)
+    i, j = (next((a for a in group.axes if any(a in n.present for n in known) and a.extent == e), None)
+            for e in (rows, keys))  # fmt: skip
+    if i is None or j is None or i is j:
+        return
+    table = constants(known, Grid((i, j), {i: min(tiles[0], rows), j: min(tiles[1], keys)}))
+    live, size = tiles_of(mask, min(tiles[0], rows), min(tiles[1], keys))
+    for node in known:
+        assert (live[table[node] == 0] == 0).all() and (live == size)[table[node] == 1].all()
