@@ -9,7 +9,6 @@ shares a byte with it: an engine's earlier accesses are before its last. No byte
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,13 +45,21 @@ class _Place:
 
 
 class _Space:
-    """All places of one memory."""
+    """All places of one memory; views that cover the same bytes share one."""
 
     def __init__(self) -> None:
         self.places: list[_Place] = []
+        self.known: dict[tuple[int, bytes, bytes], _Place] = {}
         self.bounds: npt.NDArray[np.int64] = np.empty((64, 2), np.int64)
 
-    def add(self, base: int, runs: Runs) -> _Place:
+    def place(self, base: int, runs: Runs) -> _Place:
+        starts, ends = runs
+        key = (base + int(starts[0]), (starts - starts[0]).tobytes(), (ends - starts[0]).tobytes())
+        if key not in self.known:
+            self.known[key] = self._add(base, runs)
+        return self.known[key]
+
+    def _add(self, base: int, runs: Runs) -> _Place:
         place = _Place(base + int(runs[0][0]), base + int(runs[1][-1]), base, runs)
         count = len(self.places)
         near = (self.bounds[:count, 0] < place.high) & (self.bounds[:count, 1] > place.low)
@@ -160,13 +167,14 @@ class _KernelOrder:
                     continue
             if last is None:
                 last = (clock[rank], step, tuple(counters))
-            for other in place.meets:
-                racing = _unordered(other.writes, rank, clock)
-                if racing is not None:
-                    raise self.race(last, view, "writes" if writes else "reads", place, racing, "writes", other)
-                racing = _unordered(other.reads, rank, clock) if writes else None
-                if racing is not None:
-                    raise self.race(last, view, "writes", place, racing, "reads", other)
+            does = "writes" if writes else "reads"
+            for other in place.meets:  # an engine has waited for all that it did itself
+                for engine, racing in other.writes.items():
+                    if racing[0] > clock[engine]:
+                        raise self.race(last, view, does, place, racing, "writes", other)
+                for engine, racing in other.reads.items() if writes else ():
+                    if racing[0] > clock[engine]:
+                        raise self.race(last, view, does, place, racing, "reads", other)
             if writes:
                 place.writes[rank] = last
                 if isinstance(step.op, hardware.MatmulOp):
@@ -187,7 +195,7 @@ class _KernelOrder:
         if any(low >= high for low, high in part):
             return None
         check_place(self.launch, step, view, base, access(view.layout, part), counters)
-        return self.spaces.setdefault(view.memory, _Space()).add(base, byte_runs(view.layout, part))
+        return self.spaces.setdefault(view.memory, _Space()).place(base, byte_runs(view.layout, part))
 
     def race(
         self, last: Last, view: View, does: str, place: _Place, racing: Last, did: str, other: _Place
@@ -202,11 +210,3 @@ class _KernelOrder:
             f"[{low}, {high}) of it, and nothing orders them",
             ("the other instruction", racing[1].op.location),
         )
-
-
-def _unordered(others: dict[int, Last], rank: int, clock: Sequence[int]) -> Last | None:
-    """The first of the last accesses of other engines that an engine with this clock has not waited for."""
-    for engine, last in others.items():
-        if engine != rank and last[0] > clock[engine]:
-            return last
-    return None
