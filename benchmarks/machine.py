@@ -4,7 +4,8 @@
 
 Prints one row per program. `walked` is the simulation without skipping repeating iterations; it must give the same
 cycles. Exits with 1 where it does not, or where walking is slower than the goal. Then the whole machine with data,
-checks on, against plain NumPy in float32 on the same product and the same attention: ratios of processor time.
+checks on: instructions per second on small tiles, then against plain NumPy in float32 on the same product and the same
+attention: ratios of processor time.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tilewright.arrays import Array, gather_inputs
 
 GOAL = 200_000
 """Instructions per second of the simulation, every iteration walked."""
+SMALL_GOAL = 100_000
+"""Instructions per second with data and checks, tiles so small that their arithmetic counts for little."""
 
 ATTENTION = """
 func.func @attention(%q: tensor<8x1024x64xf16>, %k: tensor<8x1024x64xf16>, %v: tensor<8x1024x64xf16>)
@@ -51,6 +54,23 @@ func.func @product(%x: tensor<2048x2048xf16>, %w: tensor<2048x2048xf16>) -> tens
   func.return %y : tensor<2048x2048xf16>
 }
 """
+SMALL = {
+    "product": (
+        "davinci{memory.l1.bytes=16KiB memory.l0a.bytes=4KiB memory.l0b.bytes=4KiB memory.l0c.bytes=4KiB}",
+        """func.func @product(%x: tensor<512x512xf16>, %w: tensor<512x512xf16>) -> tensor<512x512xf16> {
+          %y = graph.matmul %x, %w : tensor<512x512xf16>
+          func.return %y : tensor<512x512xf16>
+        }""",
+    ),
+    "norm": (
+        "unified{memory.scratchpad.bytes=8KiB}",
+        """func.func @norm(%x: tensor<2048x1000xf16>, %s: tensor<1000xf16>, %b: tensor<1000xf16>)
+            -> tensor<2048x1000xf16> {
+          %y = graph.layer_norm %x, %s, %b {axis = -1 : i64, epsilon = 1.0e-5 : f32} : tensor<2048x1000xf16>
+          func.return %y : tensor<2048x1000xf16>
+        }""",
+    ),
+}
 T = TypeVar("T")
 
 
@@ -105,6 +125,19 @@ def against_numpy(name: str, text: str, plain: Callable[..., Array], wanted: flo
     )
 
 
+def small_tiles(name: str, target: str, text: str) -> bool:
+    """Prints instructions per second on small memories, and whether that is enough."""
+    program = tilewright.compile(tilewright.load(text), target)
+    _, first_s = timed(lambda: program.run(seed=0))
+    run, seconds = best(lambda: program.run(seed=0))
+    count = sum(kernel.instructions for kernel in run.kernels)
+    print(
+        f"{name:10} {count:9} instructions on small tiles with data and checks, {count / seconds:,.0f}/s (wanted: "
+        f"{SMALL_GOAL:,}); first run {first_s:.2f} s"
+    )
+    return count / seconds >= SMALL_GOAL
+
+
 def plain_attention(q: Array, k: Array, v: Array) -> Array:
     s = q @ k.transpose(0, 2, 1) * np.float32(0.125)
     p = np.exp(s - s.max(axis=-1, keepdims=True))
@@ -114,6 +147,7 @@ def plain_attention(q: Array, k: Array, v: Array) -> Array:
 def main() -> int:
     programs = [("linear", LINEAR), ("attention", ATTENTION)]
     met = [measure(name, text, target) for name, text in programs for target in ("davinci", "unified")]
+    met += [small_tiles(name, *program) for name, program in SMALL.items()]
     against_numpy("product", PRODUCT, np.matmul, 3)
     against_numpy("attention", ATTENTION.replace("1024", "2048"), plain_attention, 1.5)
     return 0 if all(met) else 1

@@ -54,8 +54,9 @@ def plan(kernel: Kernel, cases: Mapping[Instruction, Cases], sizes: Mapping[str,
     """
     serial: set[Loop] = set()
     cuts: dict[Loop, set[int]] = {}
+    alike: set[object] = set()
     while True:
-        walk = _Walk(kernel, cases, sizes, serial, cuts)
+        walk = _Walk(kernel, cases, sizes, serial, cuts, alike)
         try:
             return walk.plan()
         except Cut as cut:
@@ -70,7 +71,10 @@ def plan(kernel: Kernel, cases: Mapping[Instruction, Cases], sizes: Mapping[str,
 
 
 class _Walk:
-    """One attempt. `counters` are numbers or arrays, `first` the first value of each; `scope` are the batched loops."""
+    """One attempt. `counters` are numbers or arrays, `first` the first value of each; `scope` are the batched loops.
+
+    `alike` are instructions and iterations of the loops around that were found to have the same region.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class _Walk:
         sizes: Mapping[str, int],
         serial: set[Loop],
         cuts: Mapping[Loop, set[int]],
+        alike: set[object],
     ) -> None:
         self.kernel, self.cases, self.sizes, self.serial, self.cuts = kernel, cases, sizes, serial, cuts
         self.counters: list[Any] = [0] * kernel.depth
@@ -87,6 +92,7 @@ class _Walk:
         self.tiles: Tiles[Value] = Tiles(kernel)
         self.values = Values(kernel)
         self.stores: list[Transfer] = []
+        self.alike = alike
         self.instructions, self.links = 0, Counter[str]()
 
     def plan(self) -> Plan:
@@ -164,7 +170,8 @@ class _Walk:
         """The case of an instruction, the same in all iterations."""
         cases = self.cases[step]
         moving = [loop.depth for loop in self.moving() if loop.depth in step.depends]
-        if moving:
+        key = (step, tuple((self.first[depth], self.values.sizes[depth]) for depth in sorted(step.depends)))
+        if moving and key not in self.alike:
             kinds: dict[Region, int] = {}
             numbers: list[int] = []
             at = list(self.first)
@@ -174,6 +181,7 @@ class _Walk:
                 numbers.append(kinds.setdefault(cases.at(at).region, len(kinds)))
             extents = [self.values.sizes[d] if d in moving else 1 for d in range(self.kernel.depth)]
             self.same(np.asarray(numbers).reshape(extents))
+            self.alike.add(key)
         return cases.at(self.first)
 
     # --- instructions ---------------------------------------------------------------------------------------------
@@ -200,11 +208,7 @@ class _Walk:
         return (self.kernel.buffers[view.buffer].offset or 0) + view.offset.at(self.counters)
 
     def check(self, view: View, base: Places, part: Access) -> None:
-        buffer = self.kernel.buffers[view.buffer]
-        if not inside(buffer, view.align, base, part):
-            raise Unproven
-        leaves = np.min(base) + part.offset < 0 or np.max(base) + part.end > self.sizes[view.memory]
-        if buffer.offset is not None and leaves:
+        if not inside(self.kernel.buffers[view.buffer], view.align, base, part, self.sizes[view.memory]):
             raise Unproven
 
     def value(self, step: Instruction, case: Case, bases: Sequence[Places]) -> Value:

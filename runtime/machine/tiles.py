@@ -146,12 +146,18 @@ def _shift(base: Places, part: Access, tile: Tile[V]) -> int | None:
     return None
 
 
-def inside(buffer: Buffer, align: int, base: Places, part: Access) -> bool:
+def inside(buffer: Buffer, align: int, base: Places, part: Access, size: int) -> bool:
     """Whether a view is aligned and the part of it lies in one slot of its buffer, in every iteration: the rule of
-    places.py. Off chip, addresses count from the start of the buffer."""
-    at = np.asarray(base)
-    low, high = at + part.low - (buffer.offset or 0), at + part.high - (buffer.offset or 0)
-    slot = buffer.size // buffer.slots
-    if (at % align).any() or low.min() < 0 or high.max() > buffer.size:
+    places.py. The blocks around the part must lie in a memory of `size` bytes. Off chip, addresses count from the start
+    of the buffer, and the launch looks at the blocks."""
+    first, slot = buffer.offset or 0, buffer.size // buffer.slots
+    least, most = (base, base) if isinstance(base, int) else (int(base.min()), int(base.max()))
+    if least + part.low < first or most + part.high > first + buffer.size:
         return False
-    return buffer.slots == 1 or bool((low // slot == (high - 1) // slot).all())
+    if buffer.offset is not None and (least + part.offset < 0 or most + part.end > size):
+        return False
+    if buffer.slots > 1:
+        same = (base + part.low - first) // slot == (base + part.high - 1 - first) // slot
+        if not np.all(same):
+            return False
+    return align == 1 or not np.any(base % align)
