@@ -37,7 +37,7 @@ class Schedule:
     slots          per load, copies of its buffer (multi-buffering); `move_slots` the same for moves on chip, and
                    `store_slots` for results on their way out
     pins           per load, whole tiles kept resident before the outer loop
-    skew           per stage, iterations it runs ahead (software pipelining)
+    skew           per stage of the loops that have several, iterations it runs ahead (software pipelining)
     split          parts that a reduced axis is divided into, merged at the end
     cores          cores that share the outermost grid loop
     """
@@ -96,9 +96,10 @@ class Schedule:
                 raise UserError(f"schedule hold '{held}' names axes that are not looped over ('{self.looped}')")
         if min((*self.slots, self.move_slots, self.store_slots), default=1) < 1:
             raise UserError("schedule slots are at least 1")
+        if min(self.skew, default=0) < 0:
+            raise UserError("schedule skew is how many iterations each stage runs ahead, at least 0")
         for what, used in (
             ("pins", any(self.pins)),
-            ("skew", any(self.skew)),
             ("split", self.split != 1),
             ("cores", self.cores != 1),
         ):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, FunctionType, IndexType, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from ..dialects import tile
@@ -279,8 +279,11 @@ class KernelBufferizer:
 
     def in_place(self, op: tile.MapOp) -> SSAValue | None:
         """The buffer of an operand that dies here. A multi-buffered load keeps its own: refilling it must not wait
-        for the readers of the result."""
+        for the readers of the result. So does a carried argument, unless the next iteration's is computed from the
+        result: what takes its place would keep the next value of the argument waiting."""
         for value in op.tiles:
+            if isinstance(value, BlockArgument) and not self.uses.replaces(op.target, value):
+                continue
             held = self.buffers[value]
             if isinstance(held.owner, tile.AllocOp) and self.may_overwrite(op, value):
                 slots = slots_of(held.owner)

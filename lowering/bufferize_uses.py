@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from ..dialects import tile
 from .place import ancestor_in
@@ -52,6 +52,22 @@ class Uses:
             if found > here or (found == here and use.operation is not op):
                 return False
         return True
+
+    def replaces(self, value: SSAValue, arg: BlockArgument) -> bool:
+        """Whether what a loop yields for a carried argument is computed from `value`, which is of its body."""
+        loop = arg.owner.parent_op()
+        if not isinstance(loop, tile.ForOp):
+            return False
+        waiting, seen = [loop.yielded.operands[arg.index - 1]], set[SSAValue]()
+        while waiting:
+            found = waiting.pop()
+            if found is value:
+                return True
+            if found in seen or not isinstance(found.owner, Operation):
+                continue
+            seen.add(found)
+            waiting += [operand for operand in found.owner.operands if self.block_of(operand) is arg.owner]
+        return False
 
 
 def _blocks(kernel: tile.KernelOp) -> Iterator[Block]:

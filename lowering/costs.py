@@ -64,10 +64,11 @@ THOROUGH = 6
 class Costs:
     """Searches each distinct group once."""
 
-    def __init__(self, target: Target, objective: Objective, effort: int) -> None:
+    def __init__(self, target: Target, objective: Objective, effort: int, skew: bool = True) -> None:
         self.target = target
         self.objective: Objective = objective
         self.effort = effort
+        self.skew = skew
         self.memo: dict[tuple[str, int], list[Choice] | str] = {}
 
     def choices(self, block: Block, times: int = 1) -> list[Choice]:
@@ -82,7 +83,7 @@ class Costs:
 
     def look(self, block: Block, effort: int) -> list[Choice] | str:
         try:
-            found = search(read_group(block), self.target, self.objective, effort)
+            found = search(read_group(block), self.target, self.objective, effort, self.skew)
         except NotFusable as reason:
             return str(reason)
         except UserError as error:

@@ -14,6 +14,7 @@ from ..dialects.errors import UserError
 from ..dialects.target_model import Target
 from ..dialects.tile_types import BufferType
 from .affine_bounds import is_multiple
+from .ahead import AHEAD
 from .emit_views import Loops, Place, Valid, bounded, substituted
 
 
@@ -53,6 +54,8 @@ class Emitter:
 
     def add(self, op: Operation, at: Operation) -> Operation:
         op.location = at.location
+        if AHEAD in at.attributes:
+            op.attributes[AHEAD] = at.attributes[AHEAD]
         self.block.add_op(op)
         return op
 

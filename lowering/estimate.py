@@ -24,6 +24,7 @@ from .cuts import Cut
 from .footprint import Footprint
 from .group import Node, Output
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
+from .reduce_steps import two_step_cycles
 from .roles import Roles
 from .transfers import load_bytes, store_bytes
 
@@ -44,24 +45,29 @@ class Estimate:
         return self.read_bytes + self.write_bytes
 
 
-def estimate(nest: Nest, target: Target, roles: Roles) -> Estimate:
-    """Costs of a nest on a target."""
-    return _Estimator(nest, target, roles).run()
+def estimate(nest: Nest, target: Target, roles: Roles, skewed: bool = False) -> Estimate:
+    """Costs of a nest on a target; `skewed`: as if its stages ran ahead of one another as far as they may."""
+    return _Estimator(nest, target, roles, skewed).run()
 
 
 class _Estimator:
-    def __init__(self, nest: Nest, target: Target, roles: Roles) -> None:
+    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: bool) -> None:
         self.nest, self.target, self.roles = nest, target, roles
         self.result = Estimate()
         self.path: list[Axis] = []
         self.times = 1  # executions of the body that is walked
         self.cut: Cut | None = None
-        self.footprint = Footprint(nest, target, roles)
+        self.footprint = Footprint(nest, target, roles, skewed)
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
         self.slots = dict(zip(nest.group.loads, nest.schedule.slots, strict=True))
         self.vector = target.vector_engine[0] if target.vector_engine else ""
+        self.matrix = target.matrix_engine[0] if target.matrix_engine else ""
         self.stalls = 0
         self.streams: Counter[int] = Counter()  # slots → iterations of the load that is issued most often
+        self.parts: dict[
+            Loop | None, Counter[str]
+        ] = {}  # cycles by engine, in each loop whose stages run ahead and outside
+        self.within: Loop | None = None
 
     def run(self) -> Estimate:
         self.items(self.nest.items)
@@ -72,21 +78,29 @@ class _Estimator:
         return result
 
     def total(self) -> int:
-        """Loads, stores and the chain of dependent engines overlap; inside the chain engines take turns."""
+        """Loads, stores and the chain of dependent engines overlap; inside the chain engines take turns, unless its
+        stages run ahead of one another: then the busiest one decides, and filling and draining comes on top."""
         busy, target = self.result.busy, self.target
         loads = {m.engine for m in target.moves if m.source == target.offchip}
         stores = {m.engine for m in target.moves if m.destination == target.offchip and m.source == self.roles.vector}
-        matrix = target.matrix_engine[0] if target.matrix_engine else ""
         feeders = {m.engine for m in target.moves if m.destination in (self.roles.lhs, self.roles.rhs)} - loads
-        side = loads | feeders | stores | {matrix}
-        chain = max([busy[matrix], *(busy[e] for e in feeders)])
-        chain += sum(cycles for engine, cycles in busy.items() if engine not in side)
+        side = loads | feeders | stores | {self.matrix}
+        chain = 0
+        for loop, part in self.parts.items():
+            links = [max([part[self.matrix], *(part[e] for e in feeders)])]
+            links += [cycles for engine, cycles in part.items() if engine not in side]
+            longest = sum(links) if loop is None else max(links)
+            chain += longest + (sum(links) - longest) // (1 if loop is None else self.nest.trips(loop.axis))
         bus = int(self.result.bytes / cost.port_rate(target))
         memory = target.offchip_memory
         latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
         # With s slots, s loads are on their way while one is used: s iterations take at least one latency.
         waits = [(count * memory.read_latency + chain) // slots for slots, count in self.streams.items()]
         return max([chain, bus, *waits, *(busy[e] for e in stores)]) + latency
+
+    def spend(self, engine: str, cycles: int) -> None:
+        self.result.busy[engine] += cycles
+        self.parts.setdefault(self.within, Counter())[engine] += cycles
 
     def runs(self, node: Node) -> int:
         """How often a node is computed or loaded here."""
@@ -121,7 +135,10 @@ class _Estimator:
             self.times, self.cut = before * int(cut.walked[0].sum()) // prod(cut.shape[:-1]), cut
         self.footprint.enter(item)
         self.path.append(item.axis)
+        around = self.within
+        self.within = item if item in self.footprint.staged else around
         self.items(item.body)
+        self.within = around
         self.path.pop()
         self.footprint.leave(item)
         self.times, self.cut = before, outer
@@ -135,7 +152,11 @@ class _Estimator:
                 continue
             size = load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
             self.result.read_bytes += size
-            self.result.busy[move.engine] += int(size / self.target.move_rate(move))
+            cycles = int(size / self.target.move_rate(move))
+            self.spend(move.engine, cycles)
+            if self.within is not None and self.slots[node] == 1:  # in turn with what uses it
+                user = self.vector if memory == self.roles.vector != self.roles.lhs_stage else self.matrix
+                self.parts[self.within][user] += cycles
         if item.fixed:
             trips, slots = self.runs(node), self.slots[node]
             if slots == 1:
@@ -151,7 +172,7 @@ class _Estimator:
             return
         size = store_bytes(self.nest, output, tuple(self.path), self.target, move)
         self.result.write_bytes += size
-        self.result.busy[move.engine] += int(size / self.target.move_rate(move))
+        self.spend(move.engine, int(size / self.target.move_rate(move)))
 
     def elements(self, axes: frozenset[Axis]) -> int:
         return prod(self.nest.tiles[axis] for axis in axes)
@@ -162,33 +183,36 @@ class _Estimator:
             self.contract(node)
             if accumulate and self.footprint.moved_apart(node):
                 size = self.elements(node.present)
-                self.result.busy[self.vector] += _vector_cycles(self.target, "add", size, 4) * self.runs(node)
+                self.spend(self.vector, _vector_cycles(self.target, "add", size, 4) * self.runs(node))
         elif node.kind == "reduce":
             assert isinstance(node.op, ReduceOp)
-            source = node.inputs[0]
-            kind = accumulator_type(source.element)
-            last = next((a for a in reversed(self.nest.group.axes) if a in source.present), None)
-            cycles = _reduce_cycles(
-                self.target,
-                node.op.monoid.data,
-                self.elements(source.present),
-                byte_width(kind),
-                type_name(kind),
-                last in node.reduced,
-            )
+            kind = accumulator_type(node.inputs[0].element)
+            cycles = self.reduce(node, node.op.monoid.data)
             combine = monoid(node.op.monoid.data).combine.name
             if accumulate:
                 cycles += _vector_cycles(self.target, combine, self.elements(node.present), byte_width(kind))
-            self.result.busy[self.vector] += cycles * self.runs(node)
+            self.spend(self.vector, cycles * self.runs(node))
         else:
             self.map(node)
+
+    def reduce(self, node: Node, name: str) -> int:
+        """Cycles of one reduction of a tile, in one step or two."""
+        source = node.inputs[0]
+        kind, elements = accumulator_type(source.element), self.elements(source.present)
+        width = byte_width(kind)
+        rows = self.footprint.pieces(node)
+        if rows is not None:
+            row, lanes = rows
+            return _two_step_cycles(self.target, name, elements, row, lanes, type_name(kind), width, width)
+        last = next((a for a in reversed(self.nest.group.axes) if a in source.present), None)
+        return _reduce_cycles(self.target, name, elements, width, type_name(kind), last in node.reduced)
 
     def map(self, node: Node) -> None:
         fn = node.op.fn.data if isinstance(node.op, MapOp) else "fill" if node.kind == "iota" else "identity"
         kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
         width = max(byte_width(kind) for kind in kinds)
         cycles = _vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
-        self.result.busy[self.vector] += cycles * self.runs(node)
+        self.spend(self.vector, cycles * self.runs(node))
 
     def contract(self, node: Node) -> None:
         lhs, rhs = node.inputs
@@ -201,7 +225,7 @@ class _Estimator:
         cycles = cost.matmul_cycles(self.target, sizes[0], sizes[1], sizes[2], kind, type_name(rhs.element))
         batch = prod(self.inner[a] for a in both)
         assert matrix is not None
-        self.result.busy[matrix[0]] += cycles * batch * pieces * trips
+        self.spend(matrix[0], cycles * batch * pieces * trips)
         steps = [a for a in self.nest.group.axes if self.inner[a] < self.nest.tiles[a]]
         for source, stage, memory in (
             (lhs, self.roles.lhs_stage, self.roles.lhs),
@@ -213,18 +237,19 @@ class _Estimator:
             # A piece is moved again in every inner loop around it, whether that changes it or not.
             repeats = prod(-(-self.nest.tiles[a] // self.inner[a]) for a in steps if a in lhs.present | rhs.present)
             size = prod(self.inner[a] for a in source.present) * byte_width(source.element)
-            self.result.busy[move.engine] += int(size * repeats / self.target.move_rate(move)) * trips
+            self.spend(move.engine, int(size * repeats / self.target.move_rate(move)) * trips)
         out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))
         apart = self.footprint.moved_apart(node)
         own = [axis for axis in self.path if axis in node.reduced]
         outer = trips if apart or not own else prod(self.nest.trips(axis) for axis in self.path if axis not in own)
         move = self.target.move(self.roles.result or "", self.roles.vector)
         if move is not None and (apart or self.footprint.to_vector(node)):
-            self.result.busy[move.engine] += int(out / self.target.move_rate(move)) * outer
+            self.spend(move.engine, int(out / self.target.move_rate(move)) * outer)
 
 
 _vector_cycles = lru_cache(maxsize=1 << 15)(cost.vector_cycles)
 _reduce_cycles = lru_cache(maxsize=1 << 15)(cost.reduce_cycles)
+_two_step_cycles = lru_cache(maxsize=1 << 15)(two_step_cycles)
 
 
 def widened(kind: Attribute) -> Attribute:

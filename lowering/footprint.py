@@ -12,6 +12,8 @@ from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_flo
 from ..dialects.target_model import Target
 from .group import Node, Output
 from .nest import Load, Loop, Nest
+from .nest_stages import staged_loops
+from .reduce_steps import piece
 from .regions import region_of
 from .roles import Roles, product_apart, tile_bytes
 
@@ -29,6 +31,8 @@ class Held:
     uses: list[tuple[int, Path]] = field(default_factory=list[tuple[int, Path]])
     end: int = 0
     dropped: bool = False
+    ahead: bool = False
+    """Made in one iteration while the one before is used: the whole loop long."""
 
 
 @dataclass(eq=False)
@@ -41,8 +45,10 @@ class Made:
 
 
 class Footprint:
-    def __init__(self, nest: Nest, target: Target, roles: Roles) -> None:
+    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: bool = False) -> None:
         self.nest, self.target, self.roles = nest, target, roles
+        self.staged = staged_loops(nest.items) if skewed else set[Loop]()
+        self.loops: list[Loop] = []
         self.position = 0
         self.path: Path = ()
         self.ends: dict[int, int] = {}
@@ -67,11 +73,13 @@ class Footprint:
     def enter(self, loop: Loop) -> None:
         for node in loop.carried:
             if self.find(node) is None:
-                self.define(node, self.homes(node))
+                self.hand_over(node, self.define(node, self.homes(node)))
+        self.loops.append(loop)
         self.path = (*self.path, self.position)
         self.scopes.append({})
 
     def leave(self, loop: Loop) -> None:
+        self.loops.pop()
         self.scopes.pop()
         self.step()
         self.ends[self.path[-1]] = self.position
@@ -96,6 +104,12 @@ class Footprint:
                     shape = [self.inner[a] for a in self.nest.group.axes if a in source.present]
                     size = tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
                     self.add(memory, size * self.nest.schedule.move_slots)
+        rows = self.pieces(node) if node.kind == "reduce" else None
+        if rows is not None:
+            _, lanes = rows
+            kept = [self.nest.tiles[a] for a in self.nest.group.axes if a in node.present]
+            width = byte_width(accumulator_type(node.inputs[0].element))
+            self.add(self.roles.vector, tile_bytes(self.target.memories[self.roles.vector], [*kept, lanes], width))
         if accumulate:
             self.use(node)
             self.accumulate(node)
@@ -105,10 +119,32 @@ class Footprint:
             self.scopes[-1][node] = self.use(reduction)
             return
         made = self.define(node, self.homes(node))
+        self.hand_over(node, made)
         if node.kind in ("map", "expand"):
             for held in made:
                 if held.memory == self.roles.vector:
                     self.made.append(Made(held, operands, self.position))
+
+    def hand_over(self, node: Node, made: list[Held]) -> None:
+        """A second slot for what one engine makes for another, if one runs ahead of the other."""
+        if not self.loops or self.loops[-1] not in self.staged:
+            return
+        product = node.kind == "contract"
+        crosses = any(isinstance(u, Node) and (u.kind == "contract") != product for u, _ in self.users[node])
+        for held in made:
+            taken = self.roles.vector if node.kind == "contract" else self.roles.lhs_stage
+            if crosses and (held.memory == taken or self.roles.result == self.roles.vector):
+                held.size, held.ahead = 2 * held.size, True
+
+    def pieces(self, node: Node) -> tuple[int, int] | None:
+        """Elements of the rows that a reduction combines and of their pieces, where it takes two steps."""
+        source = node.inputs[0]
+        axes = [a for a in self.nest.group.axes if a in source.present and self.nest.tiles[a] > 1]
+        if not axes or axes[-1] not in node.reduced or axes[-1].extent % self.nest.tiles[axes[-1]]:
+            return None
+        row, width = self.nest.tiles[axes[-1]], byte_width(accumulator_type(source.element))
+        lanes = piece(self.target, self.roles.vector, row, width, width)
+        return None if lanes is None else (row, lanes)
 
     def accumulate(self, node: Node) -> None:
         """The part that a step adds, where it is not added as it is made; a running value beside the one before."""
@@ -116,7 +152,9 @@ class Footprint:
         vector = self.tile(node, self.roles.vector, width)
         if self.moved_apart(node):
             self.add(self.roles.result or "", self.tile(node, self.roles.result or "", width))
-            self.add(self.roles.vector, vector)
+            part = self.add(self.roles.vector, vector)
+            if self.loops[-1] in self.staged:
+                part.size, part.ahead = 2 * part.size, True
         elif node.kind == "reduce":
             self.add(self.roles.vector, vector)
         if node.cascade and node.carry is None:
@@ -209,6 +247,9 @@ class Footprint:
                     made.result.dropped = True
                     self.redirect(made.result, operand)
                     break
+        for held in self.held:
+            if held.ahead:
+                held.start, held.end = held.path[-1], self.ends[held.path[-1]]
         peaks: dict[str, int] = {}
         for memory in {held.memory for held in self.held}:
             changes: list[tuple[int, int]] = []

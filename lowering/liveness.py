@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from ..dialects import tile
 from ..dialects.dtypes import byte_width
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
+from .ahead import accesses, crossing, handed_over, skewed_around
 from .bufferize_layout import slot_bytes
 
 
@@ -19,7 +19,8 @@ class Lifetime:
     """One buffer: bytes of all its slots, first and last position (inclusive) at which it holds something.
 
     `whole` is the range if a buffer of several slots is kept through the loop it is in, so that its next slot can be
-    filled early; equal to [start, end] for others.
+    filled early, and if what one engine makes for another is kept through a loop whose stages run ahead of one another,
+    so that none waits for bytes; equal to [start, end] for others.
     """
 
     alloc: tile.AllocOp
@@ -65,15 +66,6 @@ def number(block: Block) -> Positions:
     return positions
 
 
-def accesses(value: SSAValue) -> Iterator[Operation]:
-    """Ops that touch a buffer, through slices and aliases too."""
-    for use in value.uses:
-        if isinstance(use.operation, tile.SliceOp | tile.AliasOp):
-            yield from accesses(use.operation.res[0])
-        else:
-            yield use.operation
-
-
 def lifetimes(block: Block, target: Target) -> list[Lifetime]:
     """The lifetimes of all buffers allocated in a block or in its loops, in list order.
 
@@ -106,6 +98,11 @@ def _lifetime(alloc: tile.AllocOp, positions: Positions, target: Target) -> Life
     loop = alloc.parent_op()
     if slots > 1 and isinstance(loop, tile.ForOp):
         whole = (positions.first[loop] + 1, positions.last[loop])
+        if crossing(alloc):  # one iteration fills it while another reads it
+            start, end = whole
+    skewed = skewed_around(alloc)
+    if skewed is not None and handed_over(alloc):
+        whole = (min(whole[0], positions.first[skewed] + 1), max(whole[1], positions.last[skewed]))
     size = slots * slot_bytes(kind, target.memories[kind.memory.data])
     return Lifetime(alloc, kind.memory.data, size, start, end, whole)
 

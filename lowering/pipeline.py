@@ -34,8 +34,10 @@ _CLASSES: dict[str, str] = {
     "tile": "TilePass",
     "place": "PlacePass",
     "bufferize": "BufferizePass",
+    "stages": "StagesPass",
     "plan": "PlanPass",
     "emit": "EmitPass",
+    "skew": "SkewPass",
     "sync": "SyncPass",
 }
 """Pass name (and module of this package) → class. A module is imported when its pass is first asked for."""
@@ -84,11 +86,11 @@ def remaining(module: ModuleOp) -> tuple[str, ...]:
     ops = list(module.walk())
     if any(isinstance(op, ProgramOp) for op in ops):
         synced = any(isinstance(op, SignalOp | WaitOp) for op in ops)
-        return () if synced else _from("sync")
+        return () if synced else _from("skew")
     if any(isinstance(op, KernelOp) for op in ops) and not has_graph_work(module):
         allocs = [op for op in ops if isinstance(op, AllocOp)]
         if allocs:
-            return _from("emit" if all(op.offset is not None for op in allocs) else "plan")
+            return _from("emit" if all(op.offset is not None for op in allocs) else "stages")
         return _from("bufferize" if _placed(ops) else "place")
     derived = any(isinstance(op, FusedOp) and KERNEL not in op.attributes for op in ops)
     return _from("schedule" if derived else "canonicalize")

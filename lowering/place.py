@@ -18,6 +18,7 @@ from ..dialects.tile_types import TileType
 from .place_aligned import load_unaligned_parts
 from .place_homes import Homes, tile_values
 from .place_routes import check_support, first_stop, matrix_memories, need, needed_route, root_of, route, vector_memory
+from .reduce_steps import reduce_in_steps
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class PlacePass(ModulePass):
     4. A cast between the matrix engine's result and another memory becomes part of the move if that can cast.
     5. A store leaves from where its tile lies if that memory has a move off chip, else by way of one that has.
     6. A slice of a load that begins between multiples of its memory's alignment becomes a load of its own.
+    7. A reduction along rows → one over pieces of the rows, then one across the lanes of a piece (see reduce_steps).
 
     Rejects (UserError at the op) element types that an engine lacks, and ways that do not exist on chip.
     """
@@ -73,6 +75,7 @@ class _Placer:
         for op in list(self.kernel.walk()):
             self.operands(op)
         load_unaligned_parts(self.kernel, self.target)
+        reduce_in_steps(self.kernel, self.target)
 
     # --- loads ----------------------------------------------------------------------------------------------------
 

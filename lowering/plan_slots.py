@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ..dialects import tile
+from .ahead import crossing
 from .liveness import Lifetime
 from .loop_range import loop_range
 from .plan_interval import Interval, live_bytes
@@ -17,9 +18,10 @@ def drop_slot(lives: Sequence[Lifetime]) -> bool:
 
     A second slot lets a transfer run ahead of what reads it, so it gains the time of that transfer once per iteration.
     Of the buffers alive when most bytes are (of all, if none there has several slots) the one loses a slot for which
-    the bytes of a slot times the iterations are fewest.
+    the bytes of a slot times the iterations are fewest. What hands data from an iteration to one that
+    runs behind it keeps the slots that it needs for that.
     """
-    many = [life for life in lives if life.slots > 1]
+    many = [life for life in lives if life.slots > crossing(life.alloc) + 1]
     if not many:
         return False
     _, where = live_bytes([Interval(life.start, life.end + 1, life.size) for life in lives])

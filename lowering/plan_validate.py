@@ -2,7 +2,7 @@
 
 Lifetimes are not computed from positions but observed: the ops are walked as they execute, every loop for two
 iterations, and a buffer lives from the first to the last step that touches it. Two iterations are enough to see what
-one iteration keeps for the next.
+one iteration keeps for the next; where ops run ahead, as many more as they do.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..dialects.dtypes import element
 from ..dialects.errors import UserError
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
+from .ahead import ahead_of
 from .plan_validate_launch import writes_what_it_read
 
 
@@ -38,7 +39,8 @@ def validate_plan(block: Block, target: Target) -> None:
     """Checks the offsets of all buffers allocated in a block and its loops.
 
     Raises UserError for a missing offset, one that breaks the alignment or leaves the memory, and for two buffers that
-    share bytes while both hold something (naming both). Two kinds of op alone may write over the operand that they are
+    share bytes while both hold something (naming both), and for one of fewer slots than
+    iterations that it holds at a time. Two kinds of op alone may write over the operand that they are
     the last to read, at the same offset: an elementwise op, with elements that are not wider, and a launch of a kernel
     that reads and writes each element once, in the same iteration.
     """
@@ -46,6 +48,8 @@ def validate_plan(block: Block, target: Target) -> None:
     walk.block(block, {})
     for memory in {_type(seen.alloc).memory.data for seen in walk.seen}:
         _check_overlaps([seen for seen in walk.seen if _type(seen.alloc).memory.data == memory], memory)
+    for alloc in {seen.alloc for seen in walk.seen}:
+        _check_slots(alloc, [seen for seen in walk.seen if seen.alloc is alloc and seen.steps])
 
 
 class _Walk:
@@ -55,6 +59,12 @@ class _Walk:
         self.seen: list[Seen] = []
 
     def block(self, block: Block, outer: dict[SSAValue, Seen]) -> None:
+        here = self.names(block, outer)
+        for op in block.ops:
+            self.op(op, here)
+
+    def names(self, block: Block, outer: dict[SSAValue, Seen]) -> dict[SSAValue, Seen]:
+        """The buffers of one execution of a block."""
         here = dict(outer)
         for op in block.ops:
             match op:
@@ -63,15 +73,32 @@ class _Walk:
                 case tile.SliceOp() | tile.AliasOp():
                     if op.args[0] in here:
                         here[op.res[0]] = here[op.args[0]]
-                case tile.ForOp():
-                    for _ in range(min(2, _trips(op))):
-                        self.block(op.body.block, here)
                 case _:
-                    self.step += 1
-                    for value in op.operands:
-                        if value in here:
-                            here[value].steps.append(self.step)
-                            here[value].makers.append(op)
+                    pass
+        return here
+
+    def op(self, op: Operation, here: dict[SSAValue, Seen]) -> None:
+        match op:
+            case tile.AllocOp() | tile.SliceOp() | tile.AliasOp():
+                pass
+            case tile.ForOp():
+                self.loop(op, here)
+            case _:
+                self.step += 1
+                for value in op.operands:
+                    if value in here:
+                        here[value].steps.append(self.step)
+                        here[value].makers.append(op)
+
+    def loop(self, loop: tile.ForOp, outer: dict[SSAValue, Seen]) -> None:
+        body = loop.body.block
+        depth = max((ahead_of(op) for op in body.ops), default=0)
+        count = min(2 + depth, _trips(loop))
+        iterations = [self.names(body, outer) for _ in range(count)]
+        for step in range(-depth, count):
+            for op in body.ops:
+                if 0 <= step + ahead_of(op) < count:
+                    self.op(op, iterations[step + ahead_of(op)])
 
     def allocate(self, op: tile.AllocOp) -> Seen:
         kind = _type(op)
@@ -95,6 +122,17 @@ class _Walk:
         found = Seen(op, low, high)
         self.seen.append(found)
         return found
+
+
+def _check_slots(alloc: tile.AllocOp, seen: list[Seen]) -> None:
+    """The next iteration but N - 1 takes the slot of this one, which nothing may use from then on."""
+    slots = alloc.slots.value.data if alloc.slots is not None else 1
+    for one, later in zip(seen, seen[slots:], strict=False):
+        if one.steps[-1] > later.steps[0]:
+            raise UserError(
+                f"{_name(alloc)} has {slots} slot{'s' * (slots > 1)}, and more iterations hold something at a time",
+                alloc.location,
+            )
 
 
 def _check_overlaps(seen: list[Seen], memory: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,10 +19,10 @@ from .axes import NotFusable
 from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
 from .handwritten import KERNEL
-from .measure import measure
 from .online_text import explain
 from .options import objective_of
 from .search import Choice
+from .trials import Trials
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class SchedulePass(ModulePass):
     they take more (`tilewright.walks`).
 
     `simplest`: the fewest buffers and loops instead, a first version of a kernel to go on from by hand.
+    `skew=false`: no stage runs ahead of another, engines take turns.
     `effort`: estimates per start of the search. `measured`: how many schedules that fit are compared. `tries`: how many
     candidates are lowered at most; the later ones need ever less memory.
     """
@@ -44,12 +45,13 @@ class SchedulePass(ModulePass):
     measured: int = 6
     tries: int = 24
     simplest: bool = False
+    skew: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if min(self.effort, self.measured, self.tries) < 1:
             raise UserError("the options of schedule are at least 1")
         target = target_of(op)
-        costs = Costs(target, objective_of(op), self.effort)
+        costs = Costs(target, objective_of(op), self.effort, self.skew)
         chosen: dict[str, Schedule] = {}
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             for loose in function.body.block.ops:
@@ -70,22 +72,13 @@ class SchedulePass(ModulePass):
         except NotFusable as reason:
             raise UserError(f"this group cannot be scheduled: {reason}", fused.location) from None
         if self.simplest:
-            choices = sorted(choices, key=simplicity)
-        failure: UserError | None = None
-        found: list[tuple[tuple[int, int], Schedule]] = []
-        for choice in choices[: self.tries] if self.simplest else spread(choices, self.tries):
-            try:
-                cost = measure(ctx, fused, choice.schedule, target)
-            except UserError as error:
-                failure = failure or error
-                continue
-            found.append((costs.weigh(cost), choice.schedule))
-            if len(found) == (1 if self.simplest else self.measured):
+            choices = sorted((replace(choice, skewed=False) for choice in choices), key=simplicity)
+        trials = Trials(ctx, fused, costs, target)
+        for choice in choices[: self.tries] if self.simplest else candidates(choices, self.tries):
+            trials.measure(choice)
+            if trials.fitting == (1 if self.simplest else self.measured):
                 break
-        if found:
-            return min(found, key=lambda pair: pair[0])[1]
-        assert failure is not None
-        raise UserError(failure.message, failure.location or fused.location, failure.notes)
+        return trials.best()
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:
@@ -94,6 +87,16 @@ def simplicity(choice: Choice) -> tuple[int, ...]:
     copies = sum(chosen.slots) + chosen.move_slots + chosen.store_slots
     pieces = sum(t > p for t, p in zip(chosen.tiles, chosen.inner or chosen.tiles, strict=True))
     return copies, pieces, len(chosen.order)
+
+
+def candidates(choices: list[Choice], tries: int) -> list[Choice]:
+    """What is lowered, in turn; the best estimates with and without stages that run ahead are among the first."""
+    found = spread(choices, tries)
+    first = [
+        next((c for c in choices if c.skewed is skewed), None) for skewed in (choices[0].skewed, not choices[0].skewed)
+    ]
+    ahead = [choice for choice in first if choice is not None]
+    return [*ahead, *(choice for choice in found if choice not in ahead)]
 
 
 def spread(choices: list[Choice], tries: int) -> list[Choice]:

@@ -21,6 +21,7 @@ from .axes import Axis
 from .estimate import Estimate, estimate
 from .group import Group, Node
 from .nest import Nest, default_hold, place_nest
+from .nest_stages import staged_loops
 from .online import derive
 from .place_routes import route
 from .roles import Roles, tile_bytes
@@ -36,33 +37,37 @@ Objective: TypeAlias = Literal["time", "traffic"]
 @dataclass(frozen=True)
 class State:
     """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes and taps;
-    `online` asks for the derived form of reductions that wait for one another."""
+    `online` asks for the derived form of reductions that wait for one another, `skewed` for stages that run ahead."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
     whole: tuple[bool, ...]
     slots: Slots
     online: bool = False
+    skewed: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A schedule and what it is estimated to cost."""
+    """A schedule and what it is estimated to cost; with stages that run ahead of one another if `skewed` (by how much
+    is decided when they are known, see `measure.skews`)."""
 
     schedule: Schedule
     estimate: Estimate
+    skewed: bool = False
 
 
-def search(group: Group, target: Target, objective: Objective, effort: int = 400) -> list[Choice]:
-    """Schedules that fit the memories by estimate, best first. `effort` bounds the number of estimates per start.
+def search(group: Group, target: Target, objective: Objective, effort: int = 400, skew: bool = True) -> list[Choice]:
+    """Schedules that fit the memories by estimate, best first. `effort` bounds the number of estimates per start;
+    `skew`: whether stages may run ahead of one another.
 
     Empty where nothing fits, not even the smallest tiles. Raises UserError for what the target cannot do at all.
     """
-    return Search(group, target, objective, effort).run()
+    return Search(group, target, objective, effort, skew).run()
 
 
 class Search:
-    def __init__(self, group: Group, target: Target, objective: Objective, effort: int) -> None:
+    def __init__(self, group: Group, target: Target, objective: Objective, effort: int, skew: bool = True) -> None:
         self.group, self.target, self.effort = group, target, effort
         self.objective: Objective = objective
         self.roles = Roles.of(target)
@@ -76,6 +81,8 @@ class Search:
         self.rejection: UserError | None = None
         self.nests: dict[tuple[str, str, tuple[str, ...], str], Nest] = {}
         self.cascades = bool(derive(group, group.reduced - group.taps).cascades)
+        products = [node.kind == "contract" for node in group.nodes if node.kind in ("contract", "map", "reduce")]
+        self.staged = skew and any(products) and not all(products)
 
     def check_hand_over(self) -> None:
         """Raises UserError where one engine needs what another makes, and no move on chip leads there."""
@@ -99,7 +106,7 @@ class Search:
             self.sizes = [tile_sizes(self.group, axis, self.target, fine=True) for axis in self.group.axes]
             self.blocks = [1] * len(self.sizes)
             fitting = self.fitting()
-        unique = {choice.schedule: choice for choice in fitting}
+        unique = {(choice.schedule, choice.skewed): choice for choice in fitting}
         return sorted(unique.values(), key=self.key)
 
     def fitting(self) -> list[Choice]:
@@ -123,7 +130,7 @@ class Search:
         shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
         for tiles in dict.fromkeys((walked, whole, single, rows, small)):
-            yield State(tiles, order, none, "stream", online=self.cascades)
+            yield State(tiles, order, none, "stream", self.cascades, self.staged and self.objective == "time")
 
     def descend(self, state: State) -> None:
         """Takes the best of each group of changes in turn until none improves."""
@@ -142,11 +149,11 @@ class Search:
 
     @property
     def groups(self) -> int:
-        return len(self.sizes) + 6
+        return len(self.sizes) + 7
 
     def neighbours(self, state: State, group: int) -> Iterator[State]:
         """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots,
-        two tiles at once (by steps, then by one tile), the online form."""
+        two tiles at once (by steps, then by one tile), the online form, stages that run ahead."""
         if group < len(self.sizes):
             for size in dict.fromkeys((*self.sizes[group], *self.near(state, group))):
                 if size != state.tiles[group]:
@@ -169,8 +176,11 @@ class Search:
             yield from self.trades(state)
         elif group == len(self.sizes) + 4:
             yield from self.fine_trades(state)
-        elif self.cascades:
-            yield replace(state, online=not state.online)
+        elif group == len(self.sizes) + 5:
+            if self.cascades:
+                yield replace(state, online=not state.online)
+        elif self.staged:
+            yield replace(state, skewed=not state.skewed)
 
     def trades(self, state: State) -> Iterator[State]:
         """One axis a size up and another down: what a full memory allows."""
@@ -205,7 +215,8 @@ class Search:
             try:
                 nest = self.place(self.schedule(state))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
-                self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles))
+                skewed = state.skewed and bool(staged_loops(nest.items))
+                self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles, skewed), skewed)
             except UserError as error:
                 self.seen[state] = None
                 self.rejection = self.rejection or error

@@ -102,8 +102,8 @@ class ComputeEmitter(EmitterBase):
         self.add(op, node)
         return Tile(op.results[0], frame)
 
-    def initial(self, node: Node) -> Tile:
-        """The accumulator of a reduction before its loops."""
+    def initial(self, node: Node, anew: bool = False) -> Tile:
+        """The accumulator of a reduction before its loops; `anew`: the first product overwrites it."""
         frame = self.frame(node)
         properties: dict[str, Attribute] = {"valid": self.valid(frame)}
         kind = self.accumulated_type(node)
@@ -111,7 +111,7 @@ class ComputeEmitter(EmitterBase):
             assert isinstance(node.op, ReduceOp)
             identity = monoid(node.op.monoid.data).identity(element(kind))
             properties["value"] = scalar_attribute(identity, kind)
-        elif node.cascade:  # what is looked at and moved has to be a number from the beginning
+        elif node.cascade and not anew:  # what is looked at and moved has to be a number from the beginning
             properties["value"] = scalar_attribute(0.0, kind)
         made = tile.FillOp if "value" in properties else tile.EmptyOp
         op = made.create(

@@ -37,7 +37,7 @@ class ContractEmitter(ComputeEmitter):
         pieces = [axis for axis in axes if self.inner[axis] < self.nest.tiles[axis]]
         steps = [axis for axis in pieces if axis not in node.reduced] + [a for a in pieces if a in node.reduced]
         if acc is None and steps:
-            acc = self.initial(node)
+            acc = self.initial(node, anew=self.apart)
         counted = [self.counters[self.order.index(axis)] for axis in loops]
         if not steps:
             return self.product(node, sources, frame, acc, counted)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cli_runner import tilewright
 from example_programs import FOLDER
+from tilewright.lowering.pipeline import PIPELINE
 
 from tilewright.cli import cli
 
@@ -48,7 +49,7 @@ def test_every_dumped_file_says_how_to_go_on() -> None:
     folder = "a dump"
     assert tilewright("compile", "small.mlir", "--dump-dir", folder, "--objective", "traffic").code == 0
     files = sorted(Path(folder).iterdir())
-    assert [file.name[:3] for file in files] == [f"{n:02}-" for n in range(11)]
+    assert [file.name[:3] for file in files] == [f"{n:02}-" for n in range(len(PIPELINE) + 1)]
     end = tilewright("compile", files[-1]).out
     for file in files:
         comment = file.read_text().splitlines()[0]

@@ -73,7 +73,7 @@ def test_loads_that_do_not_vary_are_hoisted() -> None:
         ({"slots": (0,)}, "at least 1"),
         ({"inner": (8, 5)}, "must divide its tile"),
         ({"pins": (1,)}, "'pins' is understood but not implemented"),
-        ({"skew": (1,)}, "'skew' is understood but not implemented"),
+        ({"skew": (1, -1)}, "skew is how many iterations each stage runs ahead, at least 0"),
         ({"split": 2}, "'split' is understood but not implemented"),
         ({"cores": 2}, "'cores' is understood but not implemented"),
     ],

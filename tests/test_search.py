@@ -62,7 +62,7 @@ def test_nothing_fits_in_next_to_nothing() -> None:
 def test_the_best_come_first(order: str) -> None:
     found = search(group_of(MATMUL), load_target("davinci"), order, 60)  # type: ignore[arg-type]
     keys = [c.estimate.bytes if order == "traffic" else c.estimate.cycles for c in found]
-    assert keys == sorted(keys) and len({c.schedule for c in found}) == len(found)
+    assert keys == sorted(keys) and len({(c.schedule, c.skewed) for c in found}) == len(found)
 
 
 def test_pieces_are_cut_at_the_blocks_of_every_matrix_memory() -> None:

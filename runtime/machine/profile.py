@@ -168,12 +168,15 @@ def _elements(case: Case) -> int:
 
 
 def _work(case: Case) -> int:
-    """Multiply-adds of a product, link bytes of a transfer, bytes of the widest operand of anything else."""
+    """Multiply-adds of a product, link bytes of a transfer, bytes that a reduction reads, of the widest operand of
+    anything else."""
     match case.step.op:
         case hardware.MatmulOp():
             return _elements(case)
         case hardware.DmaOp():
             return case.link[1] if case.link is not None else 0
+        case hardware.ReduceOp():
+            return _elements(case) * case.step.views[0].element.bytes
         case _:
             return _elements(case) * max(view.element.bytes for view in case.step.views)
 

@@ -1,0 +1,98 @@
+"""Engines that overlap inside one kernel: simulated cycles of attention, fused and unfused, side by side from one run.
+
+    python benchmarks/overlap.py [--lengths 128,512,2048] [--targets davinci,unified] [--large]
+
+One core, objective = time, 12 heads of 64, f16, the scores scaled and a mask of length × length added. For every length
+and target: the whole program with one kernel per named operation, fused without stages that run ahead, fused as the
+compiler does it; the last column is unfused ÷ fused. `--large` adds scaled attention 32 × 4096 × 128 with the cycles of
+each engine. Exits with 1 if a figure misses its goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tilewright.dialects.graph_fused import FusedOp
+from tilewright.dialects.schedule import Schedule
+from tilewright.lowering.pipeline import PIPELINE
+
+import tilewright
+from tilewright import Program
+
+LENGTHS = (128, 512, 2048, 8192, 16384)
+GOALS = {("davinci", 512): 2.03, ("unified", 512): 1.0}
+"""Unfused ÷ fused, at least."""
+LARGE = 48_000_000
+"""Cycles on davinci of 32 × 4096 × 128, at most (the matrix engine alone needs 33.6 million)."""
+
+
+def attention(heads: int, length: int, width: int, masked: bool) -> str:
+    """softmax(q·kᵀ·scale + mask)·v as text."""
+    kind = f"tensor<{heads}x{length}x{width}xf16>"
+    mask = f", %mask: tensor<{length}x{length}xf16>" if masked else ""
+    add = "  %u = graph.add %t, %mask\n" if masked else ""
+    return (
+        f"func.func @attention(%q: {kind}, %k: {kind}, %v: {kind}{mask}) -> {kind} {{\n"
+        f"  %scale = graph.constant dense<{width**-0.5}> : tensor<f16>\n"
+        "  %s = graph.matmul %q, %k {transpose_b}\n"
+        "  %t = graph.mul %s, %scale\n"
+        f"{add}"
+        f"  %p = graph.softmax {'%u' if masked else '%t'} {{axis = -1 : i64}}\n"
+        "  %o = graph.matmul %p, %v\n"
+        f"  func.return %o : {kind}\n}}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
+    parser.add_argument("--targets", default="davinci,unified")
+    parser.add_argument("--large", action="store_true", help="scaled attention 32 × 4096 × 128 on davinci as well")
+    options = parser.parse_args(arguments)
+    met = True
+    print(f"{'target':<10}{'length':>7}{'unfused':>14}{'in turns':>14}{'fused':>14}{'skew':>16}{'ratio':>8}  goal")
+    for target in options.targets.split(","):
+        for length in map(int, options.lengths.split(",")):
+            met &= row(target, length)
+    if options.large:
+        met &= large()
+    return 0 if met else 1
+
+
+def row(target: str, length: int) -> bool:
+    """One line of the table; whether the ratio is what is wanted."""
+    text = attention(12, length, 64, masked=True)
+    unfused = tilewright.compile(text, target=target, unfused=True).analyze().cycles
+    pipeline = ",".join(PIPELINE).replace("schedule", "schedule{skew=false}")
+    turns = tilewright.compile(text, target=target, pipeline=pipeline).analyze().cycles
+    program = tilewright.compile(text, target=target)
+    fused = program.analyze().cycles
+    goal = GOALS.get((target, length))
+    ratio = unfused / fused
+    wanted = f"≥ {goal}: {'ok' if ratio >= goal else 'MISSED'}" if goal is not None else ""
+    print(
+        f"{target:<10}{length:>7}{unfused:>14,}{turns:>14,}{fused:>14,}{skews(program):>16}{ratio:>8.2f}  {wanted}",
+        flush=True,
+    )
+    return goal is None or ratio >= goal
+
+
+def skews(program: Program) -> str:
+    """The skew of every kernel, "-" where engines take turns."""
+    groups = [op for op in program.snapshot("graph").module.walk() if isinstance(op, FusedOp)]
+    found = [Schedule.from_attr(op.schedule).skew for op in groups if op.schedule is not None]
+    return " | ".join(",".join(map(str, skew)) or "-" for skew in found)
+
+
+def large() -> bool:
+    """Scaled attention 32 × 4096 × 128: cycles, and how busy each engine is."""
+    program = tilewright.compile(attention(32, 4096, 128, masked=False), target="davinci")
+    result = program.analyze()
+    print(f"\ndavinci, 32 × 4096 × 128, scaled: {result.cycles:,} cycles, skew {skews(program)}, wanted ≤ {LARGE:,}")
+    return result.cycles <= LARGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

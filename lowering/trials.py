@@ -1,0 +1,59 @@
+"""The schedules of one group that are lowered to the end and simulated, and the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+
+from ..dialects.errors import UserError
+from ..dialects.graph_fused import FusedOp
+from ..dialects.schedule import Schedule
+from ..dialects.target_model import Target
+from .costs import Costs
+from .measure import measure, skews
+from .search import Choice
+
+
+@dataclass
+class Trials:
+    """What has been measured so far. `fitting` counts the choices that fit, `pattern` is the kind of skew that was best
+    when all were tried: once, for the first choice that fits with several."""
+
+    ctx: Context
+    fused: FusedOp
+    costs: Costs
+    target: Target
+    fitting: int = 0
+    pattern: int | None = None
+    failure: UserError | None = None
+    found: list[tuple[tuple[int, int], Schedule]] = field(default_factory=list[tuple[tuple[int, int], Schedule]])
+
+    def measure(self, choice: Choice) -> None:
+        """Lowers and simulates a choice: if skewed, with every pattern or the one known to be best."""
+        try:
+            schedules = skews(self.ctx, self.fused, choice, self.target)
+        except UserError as error:
+            self.failure = self.failure or error
+            return
+        results: dict[int, tuple[tuple[int, int], Schedule]] = {}
+        for number, schedule in enumerate(schedules):
+            if (self.pattern not in (None, number) and len(schedules) > 1) or schedule in schedules[:number]:
+                continue
+            try:
+                cost = measure(self.ctx, self.fused, schedule, self.target)
+            except UserError as error:
+                self.failure = self.failure or error
+                continue
+            results[number] = self.costs.weigh(cost), schedule
+        if len(results) > 1:
+            self.pattern = min(results, key=lambda number: results[number][0])
+        self.found += results.values()
+        self.fitting += bool(results)
+
+    def best(self) -> Schedule:
+        """The one that costs least. Raises UserError, saying why the first did not fit, where none does."""
+        if self.found:
+            return min(self.found, key=lambda pair: pair[0])[1]
+        assert self.failure is not None
+        raise UserError(self.failure.message, self.failure.location or self.fused.location, self.failure.notes)
