@@ -23,6 +23,7 @@ from tilewright.lowering.plan_waits import Engines, with_fewer_waits
 from tilewright.lowering.sync import SyncPass
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation
 
 from tilewright.plan_csv import Problem, check_offsets
 
@@ -84,9 +85,19 @@ module attributes {tilewright.target = "unified"} {
 """
 
 
+def made_by(op: Operation) -> tile.AllocOp:
+    """The buffer that an op writes, which is all of one."""
+    made = op.operands[-1].owner
+    while isinstance(made, tile.SliceOp):
+        made = made.tiles[0].owner
+    assert isinstance(made, tile.AllocOp)
+    return made
+
+
 def test_a_load_waits_for_the_last_reader_and_arithmetic_for_nobody() -> None:
-    module, kernel, lives = buffers(LOADED, "unified")
-    first, _, second, other = (life.alloc for life in lives[:4])
+    module, kernel, _ = buffers(LOADED, "unified")
+    first, second = (made_by(op) for op in kernel.walk() if isinstance(op, tile.LoadOp))
+    *_, other = (made_by(op) for op in kernel.walk() if isinstance(op, tile.ReduceOp))
     engines = Engines(kernel.body.block, target_of(module))
     assert engines.waits(first, second) == 1  # its reader is the vector engine, which the second load does not know
     assert engines.waits(first, other) == 0  # one engine read it and writes that
