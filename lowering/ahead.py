@@ -8,7 +8,7 @@ but for buffers that are handed on from ops of one distance to ops of another (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile
 from ..dialects.errors import UserError
+from .buffers import accesses
 
 AHEAD = "tilewright.ahead"
 
@@ -25,15 +26,6 @@ def ahead_of(op: Operation) -> int:
     """How many iterations of the loop around it an op runs ahead."""
     found = op.attributes.get(AHEAD)
     return found.value.data if isinstance(found, IntegerAttr) else 0
-
-
-def accesses(value: SSAValue) -> Iterator[Operation]:
-    """Ops that touch a buffer of the tile level, through slices and aliases too."""
-    for use in value.uses:
-        if isinstance(use.operation, tile.SliceOp | tile.AliasOp):
-            yield from accesses(use.operation.res[0])
-        else:
-            yield use.operation
 
 
 def crossing(alloc: tile.AllocOp) -> int:

@@ -15,6 +15,7 @@ from ..dialects.target import Target
 from ..dialects.tile_types import BufferType, TileType
 from .bufferize_layout import buffer_type, may_be_cut, slice_type, tensor_buffer
 from .bufferize_uses import Uses
+from .buffers import root, slots_of
 from .place_routes import vector_memory
 
 
@@ -360,18 +361,6 @@ def is_all_of(op: tile.InsertOp) -> bool:
     count, (part, whole) = len(op.counters), (tile.shape_of(value) for value in op.tiles)
     same = all(expr == AffineDimExpr(count + d) for d, expr in enumerate(op.map.data.results))
     return part == whole and same
-
-
-def slots_of(op: tile.AllocOp) -> int:
-    """Slots of a buffer."""
-    return 1 if op.slots is None else op.slots.value.data
-
-
-def root(buffer: SSAValue) -> SSAValue:
-    """The buffer whose bytes a slice is part of."""
-    while isinstance(buffer.owner, tile.SliceOp):
-        buffer = buffer.owner.tiles[0]
-    return buffer
 
 
 def is_at_least(expr: object, extent: int) -> bool:

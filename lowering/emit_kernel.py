@@ -13,6 +13,7 @@ from ..dialects.tile_types import BufferType
 from . import emit_compute, emit_moves
 from .affine_bounds import counter_values
 from .bufferize_layout import slot_bytes
+from .buffers import slots_of
 from .emit_base import Emitter
 from .emit_views import address, substituted
 from .regions import add, scaled
@@ -104,7 +105,7 @@ class KernelEmitter(Emitter):
         value = op.res[0]
         kind = value.type
         assert isinstance(kind, BufferType)
-        slots = 1 if op.slots is None else op.slots.value.data
+        slots = slots_of(op)
         properties: dict[str, Attribute] = {"offset": op.offset, "role": StringAttr("local")}
         if slots > 1:
             properties["slots"] = IntegerAttr(slots, i64)

@@ -10,8 +10,9 @@ from ..dialects import tile
 from ..dialects.dtypes import byte_width
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
-from .ahead import accesses, crossing, handed_over, skewed_around
+from .ahead import crossing, handed_over, skewed_around
 from .bufferize_layout import slot_bytes
+from .buffers import accesses, slots_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Lifetime:
 
     @property
     def slots(self) -> int:
-        return 1 if self.alloc.slots is None else self.alloc.slots.value.data
+        return slots_of(self.alloc)
 
     @property
     def type(self) -> BufferType:
@@ -94,7 +95,7 @@ def _lifetime(alloc: tile.AllocOp, positions: Positions, target: Target) -> Life
     whole = (start, end)
     kind = alloc.res[0].type
     assert isinstance(kind, BufferType)
-    slots = 1 if alloc.slots is None else alloc.slots.value.data
+    slots = slots_of(alloc)
     loop = alloc.parent_op()
     if slots > 1 and isinstance(loop, tile.ForOp):
         whole = (positions.first[loop] + 1, positions.last[loop])

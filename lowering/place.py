@@ -15,9 +15,10 @@ from ..dialects import tile
 from ..dialects.errors import UserError
 from ..dialects.target import Target, target_of
 from ..dialects.tile_types import TileType
+from .buffers import root
 from .place_aligned import load_unaligned_parts
 from .place_homes import Homes, tile_values
-from .place_routes import check_support, first_stop, matrix_memories, need, needed_route, root_of, route, vector_memory
+from .place_routes import check_support, first_stop, matrix_memories, need, needed_route, route, vector_memory
 from .reduce_steps import reduce_in_steps
 
 
@@ -207,7 +208,7 @@ class _Placer:
         for move in reached[0][2]:
             value = self.move(value, move.destination, before)
         op.operands[0] = value
-        staged = root_of(value).owner
+        staged = root(value).owner
         if op.slots is not None and isinstance(staged, tile.MoveOp | tile.MapOp | tile.ReduceOp):
             staged.slots = op.slots
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from ..dialects import tile
 from ..dialects.dtypes import common_compute_type, element, is_supported
@@ -109,10 +109,3 @@ def _check_contract(target: Target, op: tile.ContractOp) -> None:
             f"(it has {known})",
             op.location,
         )
-
-
-def root_of(value: SSAValue) -> SSAValue:
-    """The tile that a chain of slices takes a part of."""
-    while isinstance(value.owner, tile.SliceOp):
-        value = value.owner.tiles[0]
-    return value

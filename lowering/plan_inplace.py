@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -10,6 +11,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineMap
 
 from ..dialects import tile
 from .bufferize_layout import linear
+from .buffers import root
 from .liveness import Lifetime, number
 from .plan_validate_launch import OVERWRITING_TILES
 
@@ -23,7 +25,7 @@ def launch_takeovers(
     `overwrites` it. Each buffer is an operand of one pair, a result of one.
     """
     positions = number(function.body.block).first
-    by_alloc = {life.alloc: life for life in lives}
+    by_buffer: dict[SSAValue, Lifetime] = {life.alloc.res[0]: life for life in lives}
     known: dict[str, list[tuple[int, int]]] = {}
     given: set[tile.AllocOp] = set()
     pairs: list[tuple[Lifetime, Lifetime]] = []
@@ -33,13 +35,13 @@ def launch_takeovers(
         name = op.callee.root_reference.data
         if name not in known:
             known[name] = overwrites(kernels[name]) if name in kernels else []
-        roots = [_root(value) for value in op.args]
+        roots = [root(value) for value in op.args]
         taken: set[int] = set()
         for source, result in known[name]:
-            held, made = by_alloc.get(roots[source]), by_alloc.get(roots[result])  # pyright: ignore[reportArgumentType]
+            held, made = by_buffer.get(roots[source]), by_buffer.get(roots[result])
             if held is None or made is None or held.alloc in given or result in taken:
                 continue
-            once = roots.count(held.alloc) == 1 and roots.count(made.alloc) == 1
+            once = roots.count(held.alloc.res[0]) == 1 and roots.count(made.alloc.res[0]) == 1
             if once and held.end == positions[op] == made.start and held.size == made.size:
                 given.add(held.alloc)
                 taken.add(result)
@@ -80,23 +82,17 @@ def _counters(op: tile.LoadOp | tile.StoreOp) -> list[SSAValue]:
     return list(op.counters)
 
 
-def _root(value: SSAValue) -> Operation | Block:
-    while isinstance(value.owner, tile.SliceOp | tile.AliasOp):
-        value = value.owner.operands[0]
-    return value.owner
-
-
 def _comes_from(store: tile.StoreOp, load: tile.LoadOp) -> bool:
     """Whether instructions lead from the load to the store, each of which waits for the one before."""
     block = load.parent
     assert block is not None
-    reached: set[Operation | Block] = {_root(load.target)}
+    reached: set[SSAValue] = {root(load.target)}
     after = False
     for op in _within(block):
         if op is store:
-            return after and _root(store.args[0]) in reached
-        if after and any(_root(value) in reached for value in op.operands):
-            reached.add(_root(op.operands[-1]))
+            return after and root(store.args[0]) in reached
+        if after and any(root(value) in reached for value in op.operands):
+            reached.add(root(op.operands[-1]))
         after = after or op is load
     return False
 
@@ -117,9 +113,6 @@ def _disjoint(store: tile.StoreOp) -> bool:
         return False
     counters, shape = list(store.counters), tile.shape_of(store.args[0])
     several = {value for value, count in trips.items() if count > 1}
-    everything = 1
-    for count in trips.values():
-        everything *= count
     seen: set[SSAValue] = set()
     for expr in store.map.data.results:
         parts = linear(expr)
@@ -138,7 +131,7 @@ def _disjoint(store: tile.StoreOp) -> bool:
                 return False
             span += abs(factor) * (count - 1)
             seen.add(value)
-    return seen == several and everything <= OVERWRITING_TILES
+    return seen == several and prod(trips.values()) <= OVERWRITING_TILES
 
 
 def _trips(op: Operation) -> dict[SSAValue, int] | None:

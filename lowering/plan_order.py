@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile
+from .buffers import root
 
 STATES = 20_000
 """Sets of launches that are looked at; a chain of n has n, n independent launches have 2^n."""
@@ -106,10 +107,10 @@ def launches_of(function: FuncOp, kernels: Mapping[str, tile.KernelOp], sizes: M
         kernel = kernels[op.callee.root_reference.data]
         written = len(op.args) - len(kernel.outputs)
         for position, value in enumerate(op.args):
-            held = _root(value)
+            held = root(value)
             before[number] |= (touching if position >= written else writing).get(held, 0)
         for position, value in enumerate(op.args):
-            held = _root(value)
+            held = root(value)
             touching[held] = touching.get(held, 0) | 1 << number
             if position >= written:
                 writing[held] = writing.get(held, 0) | 1 << number
@@ -137,9 +138,3 @@ def reorder(function: FuncOp, order: Sequence[int]) -> None:
 
     for number in order:
         move(ops[number])
-
-
-def _root(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, tile.AliasOp | tile.SliceOp):
-        value = value.owner.args[0]
-    return value

@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from ..dialects import tile
 from ..dialects.target import Target
 from ..dialects.tile_types import BufferType
+from .buffers import root, slots_of
 from .liveness import Lifetime
 from .plan_interval import IntArray, Interval, Placement
 from .plan_slots import iterations
@@ -24,6 +25,7 @@ from .plan_slots import iterations
 TOO_MANY = 400
 """Buffers above which a plan is taken as it is: each is tried beside each other one."""
 ROUNDS = 4
+"""Times that all buffers are looked at; few move in the second."""
 
 Cost = Callable[[int, int], int]
 """Waits while a kernel runs if two intervals, by index, share bytes; symmetric."""
@@ -79,10 +81,10 @@ class Engines:
             known |= self._over(self._last[engine])
         self._last[engine] = n
         for position, value in enumerate(op.operands):
-            alloc = _root(value)
+            alloc = root(value).owner
             if not isinstance(alloc, tile.AllocOp) or alloc not in count:
                 continue
-            slots = 1 if alloc.slots is None else alloc.slots.value.data
+            slots = slots_of(alloc)
             key = alloc, count[alloc] % slots
             writes = position == len(op.operands) - 1 and not isinstance(op, tile.StoreOp)
             for other in (self._written.get(key), *(self._read.get(key, ()) if writes else ())):
@@ -113,12 +115,6 @@ def engine_of(op: Operation, target: Target) -> str:
         move = target.move(names[0], names[1]) if len(names) == 2 else None
         return "" if move is None else move.engine
     return "" if target.vector_engine is None else target.vector_engine[0]
-
-
-def _root(value: SSAValue) -> object:
-    while isinstance(value.owner, tile.SliceOp | tile.AliasOp):
-        value = value.owner.operands[0]
-    return value.owner
 
 
 def cost_of(units: Sequence[Sequence[Lifetime]], engines: Engines) -> Cost:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tile
+from .buffers import root
 
 Kind: TypeAlias = Literal["matrix", "vector", "both"]
 
@@ -42,10 +43,3 @@ def touched(op: Operation) -> list[tuple[SSAValue, bool]]:
 def starts_anew(op: tile.ContractOp) -> bool:
     """Whether a product that accumulates begins from zero each time."""
     return op.init is not None and not op.init.data.results
-
-
-def root(buffer: SSAValue) -> SSAValue:
-    """The buffer, or argument, whose bytes a slice is part of."""
-    while isinstance(buffer.owner, tile.SliceOp | tile.AliasOp):
-        buffer = buffer.owner.args[0]
-    return buffer

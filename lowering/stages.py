@@ -15,6 +15,7 @@ from ..dialects import tile
 from ..dialects.attributes import int_values
 from ..dialects.errors import UserError
 from .ahead import AHEAD, Access, check_order, crossing
+from .buffers import slots_of
 from .stage_kinds import Kind, kind_of, touched
 from .stage_order import reorder
 
@@ -66,7 +67,7 @@ def apply_skew(kernel: tile.KernelOp, skew: Sequence[int]) -> None:
         for op in loop.op.body.block.ops:
             apart = crossing(op) if isinstance(op, tile.AllocOp) else 0
             if isinstance(op, tile.AllocOp) and apart:
-                slots = 1 if op.slots is None else op.slots.value.data
+                slots = slots_of(op)
                 op.slots = IntegerAttr(slots + apart, i64)
 
 
