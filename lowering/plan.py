@@ -40,7 +40,8 @@ class PlanPass(ModulePass):
     1. In each kernel every memory is planned by itself: lifetimes in list order, all of a loop for what comes from
        outside it; a narrower elementwise result may take over the bytes of the operand that dies with it; buffers of
        several slots keep them through their loop if there is room. What does not fit loses slots (`DROPPED`), one at a
-       time, first where fewest bytes are transferred ahead of their use.
+       time, first where fewest bytes are transferred ahead of their use. Of plans with one peak one is taken in which
+       engines wait less for each other's bytes.
     2. Off chip one address space holds inputs, outputs, constants and weights side by side, then the arena of
        intermediates, planned in the same way; the result of a launch may take over the bytes of an operand that dies
        with it. The offset of an intermediate is an address, not relative to the arena.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from test_plan import NARROW, allocs, chain, offset, plan
 from tile_kernels import RAGGED_MAP, SOFTMAX_ROWS, matmul
@@ -13,12 +15,14 @@ from tilewright.dialects.tile_types import BufferType
 from tilewright.lowering.emit import EmitPass
 from tilewright.lowering.liveness import lifetimes
 from tilewright.lowering.plan import PlanPass
-from tilewright.lowering.plan_names import ARGUMENTS
+from tilewright.lowering.plan_names import ARGUMENTS, OFFSET
 from tilewright.lowering.plan_validate import validate_plan
 from tilewright.lowering.plan_validate_function import validate_function
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import FuncOp
+
+import tilewright
 
 # With an alignment of 1 an overlap of one byte is a plan like any other.
 TARGET = "davinci{memory.ub.align=1 memory.l1.align=1 memory.l0a.align=1 memory.l0b.align=1 memory.l0c.align=1}"
@@ -103,3 +107,24 @@ def test_what_lies_among_arguments_and_constants_is_rejected() -> None:
         function.attributes[ARGUMENTS] = DenseArrayBase.from_list(i64, addresses)
         with pytest.raises(UserError, match="stale offset: argument"):
             validate_function(function, target_of(module))
+
+
+CONSTANT = """
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %c = graph.constant {value = dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>} : tensor<8xf32>
+  %y = graph.add %x, %c : tensor<4x8xf32>
+  func.return %y : tensor<4x8xf32>
+}
+"""
+
+
+def test_a_constant_has_bytes_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "constant.mlir"
+    file.write_text(CONSTANT)
+    module = tilewright.compile(file, to="plan").snapshot(after="plan").module
+    function = next(op for op in module.ops if isinstance(op, FuncOp))
+    constant = next(op for op in function.body.block.ops if OFFSET in op.attributes)
+    validate_function(function, target_of(module))
+    constant.attributes[OFFSET] = IntegerAttr(32, i64)
+    with pytest.raises(UserError, match=r"a constant.* at \[32, 64\) of 'gm' overlaps argument '%x' at \[0, 128\)"):
+        validate_function(function, target_of(module))
