@@ -10,7 +10,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 
 _SIGN, _EXPONENT = np.uint32(0x80000000), np.uint32(0x7F800000)
-_SMALLEST, _LARGE = np.float32(2.0**-14), np.float32(2.0**15)
+_SMALLEST, _LARGE = np.float32(2.0**-14).view(np.uint32), np.float32(2.0**15).view(np.uint32)
 
 
 def rounded_to_half(array: Array) -> Array:
@@ -21,10 +21,10 @@ def rounded_to_half(array: Array) -> Array:
     number may be too large for f16, or is none, NumPy converts.
     """
     bits = array.view(np.uint32)
-    power = (bits & _EXPONENT).view(np.float32)
-    if power.size == 0 or not power.max() < _LARGE:
+    exponents = bits & _EXPONENT  # powers of two, in the order of their bits
+    if exponents.size == 0 or exponents.max() >= _LARGE:
         return array.astype(np.float16).astype(np.float32)
-    np.maximum(power, _SMALLEST, out=power)
+    power = np.maximum(exponents, _SMALLEST, out=exponents).view(np.float32)
     power *= np.float32(1.5 * 2.0**13)
     result = array + power
     result -= power

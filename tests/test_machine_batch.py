@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,11 @@ from tilewright.dialects.errors import UserError
 from tilewright.dialects.layout import Layout
 from tilewright.dialects.transfer import Region
 from tilewright.runtime.half import rounded_to_half
-from tilewright.runtime.machine import Machine, MachineOptions, batch, plan, replay, tiles
+from tilewright.runtime.machine import Machine, MachineOptions, batch, data, plan, replay, tiles
 from tilewright.runtime.machine.balance import in_list_order
 from tilewright.runtime.machine.forward import MISSING, POISON, Written, indices, selection
 from tilewright.runtime.machine.queues import in_program_order, walk
+from tilewright.runtime.machine.values import Values
 
 import tilewright
 from tilewright.arrays import gather_inputs
@@ -47,7 +50,7 @@ def outcome(machine: Machine, inputs: list[Any], batched: bool, check: bool = Tr
 def iterations(machine: Machine) -> list[int]:
     """Of the batched loops of the first kernel; nothing where it has no plan."""
     found = machine.plan(machine.program.launches[0].kernel)
-    return [] if found is None else [segment.count for segment in found.segments if segment.calls]
+    return [] if found is None else [prod(segment.loops.values()) for segment in found.segments if segment.calls]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -139,6 +142,11 @@ SHAPES: dict[str, tuple[str, str, list[int], bool]] = {
     "rows written twice": (kernel(load(), store(), store(NEXT, number="1")), TWICE, [1], True),
     "a row that all iterations write": (kernel(load(), store(), store("0", number="1")), TWICE, [1], True),
     "in place": (kernel(load(), store("1792 - d0 * 256")), BACK, [8], True),
+    "in place, each row after it was read": (kernel(load(), store()), BACK, [8], True),
+    "in place, two loops": (
+        kernel(load(), store(), after=loop("j", 8, lines(load().replace("%i", "%j"), store().replace("%i", "%j")))),
+        BACK, [8, 8], True,
+    ),
     "what nobody wrote": (kernel(load(), store()), "%y1, %y0, %x0", [8], False),
     "a row too many": (kernel(load(), store(), count=9), TWICE, [], False),
     "half of a slot": (kernel(load(slot="d0 mod 2 * 256"), store(slot="d0 mod 2 * 224")), TWICE, [], False),
@@ -190,11 +198,74 @@ def test_no_guard_can_be_left_out(
     assert outcome(machine_of(shape), X, True) != walked
 
 
-def test_a_long_loop_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = machine_of("two slots")
-    whole = outcome(machine, X, True)
-    monkeypatch.setattr(replay, "PART", 3 * 64)
-    assert outcome(machine, X, True) == whole
+def test_what_is_overwritten_in_place_is_batched(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked = outcome(machine_of("in place, each row after it was read"), X, False)
+    monkeypatch.setattr(data.DataRun, "_walked", _nothing)
+    assert outcome(machine_of("in place, each row after it was read"), X, True) == walked
+
+
+def nested() -> Machine:
+    """Row 2i + j plus row i, for i < 4 and j < 2, in loops of which one is directly in the other."""
+
+    def at(name: str, buffer: str, offset: str, *counters: str) -> str:
+        return view(name, buffer, ROW, "f32", "gm", offset=offset, counters=counters)
+
+    body = lines(
+        at("sa", "x0", "d0 * 256", "i"), row("la", "a"), 'hardware.dma %sa, %la {engine = "mte2", fresh}',
+        at("sb", "x0", "d0 * 512 + d1 * 256", "i", "j"), row("lb", "b"),
+        'hardware.dma %sb, %lb {engine = "mte2", fresh}',
+        ADD, at("t", "y0", "d0 * 512 + d1 * 256", "i", "j"), 'hardware.dma %o, %t {engine = "mte3"}',
+    )  # fmt: skip
+    buffers = (local("a", 0, ROW, "f32", "ub"), local("b", 1024, ROW, "f32", "ub"))
+    text = program(lines(*buffers, loop("i", 4, loop("j", 2, body))), [((8, 64), "f32")], [((8, 64), "f32")])
+    return Machine(parsed(text))
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+def test_nested_loops_are_taken_in_parts(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = nested()
+    walked = outcome(machine, X, False)
+    monkeypatch.setattr(data.DataRun, "_walked", _nothing)
+    monkeypatch.setattr(replay, "PART", rows * 64)
+    assert iterations(machine) == [8] and outcome(machine, X, True) == walked
+
+
+@given(st.lists(st.integers(2, 7), max_size=3), st.data(), st.integers(1, 90))
+@settings(max_examples=60, deadline=None)
+def test_parts_are_all_iterations_once(counts: list[int], draw: st.DataObject, most: int) -> None:
+    loops = dict(enumerate(counts))
+    axes = st.frozensets(st.sampled_from([*loops])) if loops else st.just(frozenset[int]())
+    segment = batch.Segment(loops, widths=draw.draw(st.dictionaries(axes, st.integers(1, 20))))
+    listed: list[tuple[int, ...]] = []
+    for part in segment.parts(most):
+        listed += product(*(range(low, high) for low, high in part.values()))
+        for needed, width in segment.widths.items():
+            extents = [part[axis][1] - part[axis][0] for axis in needed]
+            assert width * prod(extents) <= most or prod(extents) == 1
+    assert sorted(listed) == list(product(*map(range, counts)))
+
+
+@given(st.integers(0, 5), st.integers(0, 40), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_region_put_together(seed: int, cut: int, scattered: bool) -> None:
+    """Elements [0, cut) of 5 × 8 from one value, the others from another."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(40) if scattered else np.arange(40)
+    places = [np.arange(cut), np.arange(cut, 40)]
+    values = Values(Machine(parsed(row_pipeline())).program.launches[0].kernel)
+    made = [
+        (values.apply([], lambda: np.zeros(()), (5, 8), np.dtype(np.float32)), at, order[at])
+        for at in places
+        if at.size
+    ]
+    values.gathered(made, (5, 8), np.dtype(np.float32))
+    call = values.segments[-1].calls[-1]
+    assert isinstance(call, batch.Apply)
+    arrays = [rng.normal(size=(3, 5, 8)).astype(np.float32) for _ in made]
+    wanted = np.empty((3, 40), np.float32)
+    for array, (_, at, index) in zip(arrays, made, strict=True):
+        wanted[:, at] = array.reshape(3, 40)[:, index]
+    np.testing.assert_array_equal(call.function(*arrays), wanted.reshape(3, 5, 8))
 
 
 # --- elements of one view as elements of another ----------------------------------------------------------------------

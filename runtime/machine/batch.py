@@ -7,8 +7,10 @@ loop's counter, or the loop is not batched), then the dimensions of the region i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,19 +20,29 @@ from .access import Access, Lead
 from .program import View
 
 Array: TypeAlias = npt.NDArray[Any]
+Ranges: TypeAlias = dict[int, tuple[int, int]]
+"""Iterations [low, high) of loops, by depth, counted from the first that is batched."""
+
+
+def part_of(array: Array, ranges: Ranges) -> Array:
+    """The part of an array over iterations, where it depends on them."""
+    for axis, (low, high) in ranges.items():
+        if array.shape[axis] > 1:
+            array = array[(slice(None),) * axis + (slice(low, high),)]
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
     """inputs   values
     output   the value it gives, None for a store
-    varies   it depends on the counter of its segment's loop: it is called for every part of it, not for the first alone
+    axes     loops of its segment on whose counters it depends: it is called for every part of them
     frees    values that nobody needs afterwards
     """
 
     inputs: tuple[int, ...]
     output: int | None
-    varies: bool
+    axes: frozenset[int]
     frees: tuple[int, ...] = ()
 
 
@@ -70,11 +82,10 @@ class Places:
             return [(int(place), ((1,) * self.at.ndim, (0,) * self.at.ndim)) for place in self.at.flat]
         return [(int(self.at.flat[0]), (self.at.shape, self.strides))]
 
-    def part(self, axis: int | None, low: int, high: int) -> Places:
-        """Those of the iterations [low, high) of one loop."""
-        if axis is None or self.at.shape[axis] == 1:
-            return self
-        return Places(self.at[(slice(None),) * axis + (slice(low, high),)], self.strides)
+    def part(self, ranges: Ranges) -> Places:
+        """Those of some iterations."""
+        at = part_of(self.at, ranges)
+        return self if at is self.at else Places(at, self.strides)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,33 +97,80 @@ class Transfer(Call):
     places: Places = field(kw_only=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Bytes of an argument that one instruction reads or writes: where, per iteration, and `when`, counted in
+    instructions of the list."""
+
+    view: View
+    part: Access
+    at: npt.NDArray[np.int64]
+    when: npt.NDArray[np.int64]
+    writes: bool
+
+
 @dataclass(eq=False)
 class Segment:
-    """Calls for `count` iterations of the batched loop at depth `axis`; once, where no loop is batched.
+    """Calls for the iterations of batched loops, each directly in the one before: how many, by depth. None: once.
 
-    `widest`: most elements that a call computes for one of the iterations. `frees`: values not needed after the last.
+    `widths`: most elements that a call computes for one iteration, by the loops on which it depends. `frees`: values
+    not needed after the last.
     """
 
-    axis: int | None = None
-    count: int = 1
+    loops: dict[int, int] = field(default_factory=dict[int, int])
     calls: list[Call] = field(default_factory=list[Call])
-    widest: int = 1
+    widths: dict[frozenset[int], int] = field(default_factory=dict[frozenset[int], int])
     frees: tuple[int, ...] = ()
+
+    def parts(self, elements: int) -> Iterator[Ranges]:
+        """All iterations, the innermost loop fastest, in parts as large as leaves calls at most so many elements."""
+        steps = dict.fromkeys(self.loops, 1)
+        for axis, count in reversed(self.loops.items()):
+            widths = [n * prod(steps[a] for a in axes) for axes, n in self.widths.items() if axis in axes]
+            steps[axis] = min(count, max(1, elements // max(widths, default=1)))
+        for lows in product(*(range(0, count, steps[axis]) for axis, count in self.loops.items())):
+            at = zip(lows, self.loops.items(), strict=True)
+            yield {axis: (low, min(low + steps[axis], count)) for low, (axis, count) in at}
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One launch: what it computes, and what it counts."""
+    """One launch: what it computes, what it counts, and what it moves in which order."""
 
     segments: list[Segment]
     values: int
     instructions: int
     links: Counter[str]
+    moves: list[Move]
+    ahead: dict[tuple[int, ...], bool] = field(default_factory=dict[tuple[int, ...], bool])
 
     def loads(self) -> list[Transfer]:
         """All calls that read off-chip memory."""
         calls = [call for segment in self.segments for call in segment.calls]
         return [call for call in calls if isinstance(call, Transfer) and call.output is not None]
+
+    def reads_ahead(self, bases: Sequence[int], size: int) -> bool:
+        """Whether, with the arguments at these places of a memory, nothing is read where something was written before:
+        then all that is read can be read at the beginning."""
+        key = tuple(bases)
+        if key not in self.ahead:
+            self.ahead[key] = self._reads_ahead(key, size)
+        return self.ahead[key]
+
+    def _reads_ahead(self, bases: tuple[int, ...], size: int) -> bool:
+        written = np.zeros(size, np.bool_)
+        number = np.concatenate([np.full(move.when.size, n) for n, move in enumerate(self.moves)])
+        place = np.concatenate([np.broadcast_to(move.at, move.when.shape).ravel() for move in self.moves])
+        for n in np.argsort(np.concatenate([move.when.ravel() for move in self.moves]), kind="stable"):
+            move = self.moves[number[n]]
+            covered = move.part.bytes(written, bases[move.view.buffer] + int(place[n]))
+            if covered is None:
+                return False
+            if move.writes:
+                covered[...] = True
+            elif covered.any():
+                return False
+        return True
 
 
 def finished(segments: Sequence[Segment]) -> list[Segment]:
@@ -120,7 +178,8 @@ def finished(segments: Sequence[Segment]) -> list[Segment]:
     last: set[int] = set()
     made: list[Segment] = []
     for segment in reversed(segments):
-        within = {call.output for call in segment.calls if call.varies}
+        # A call on fewer loops is not called for every part: its value stays.
+        within = {call.output for call in segment.calls if len(call.axes) == len(segment.loops)}
         calls: list[Call] = []
         late: list[int] = []
         for call in reversed(segment.calls):
@@ -128,8 +187,8 @@ def finished(segments: Sequence[Segment]) -> list[Segment]:
                 continue
             ends = [value for value in dict.fromkeys(call.inputs) if value not in last]
             last.update(ends)
-            now = ends if segment.axis is None else [value for value in ends if value in within]
+            now = [value for value in ends if value in within or not segment.loops]
             late += [value for value in ends if value not in now]
             calls.append(replace(call, frees=tuple(now)))
-        made.append(Segment(segment.axis, segment.count, calls[::-1], segment.widest, tuple(late)))
+        made.append(Segment(segment.loops, calls[::-1], segment.widths, tuple(late)))
     return made[::-1]

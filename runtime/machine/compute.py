@@ -128,6 +128,8 @@ def _reduce(step: Instruction, op: hardware.ReduceOp) -> Operator:
     rounds = lifted.kind not in "iub" and ufunc not in (np.maximum, np.minimum)
 
     def apply(source: Array) -> Array:
+        if reduced and reduced[-1] != -1:
+            return _folded(ufunc, source, reduced)
         if not rounds:
             return np.asarray(ufunc.reduce(source, axis=tuple(reduced), keepdims=True, dtype=lifted))
         lead = source.ndim - rank
@@ -138,6 +140,23 @@ def _reduce(step: Instruction, op: hardware.ReduceOp) -> Operator:
         return total.reshape(*source.shape[:lead], *whole)
 
     return Operator((lifted,), apply, lifted, step.output.element)
+
+
+def _folded(ufunc: np.ufunc, source: Array, axes: Sequence[int]) -> Array:
+    """A monoid over axes of which none is the last: halves of each are combined, element by element, until one is left.
+
+    NumPy would combine rows of the last axis one after another, which is slow where they are short.
+    """
+    for axis in axes:
+        source = np.moveaxis(source, axis, 0)
+        while len(source) > 1:
+            half = len(source) // 2
+            folded = np.asarray(ufunc(source[:half], source[half : 2 * half]))
+            if len(source) % 2:
+                ufunc(folded[0], source[-1], out=folded[0])
+            source = folded
+        source = np.moveaxis(source, 0, axis)
+    return source
 
 
 def product_type(step: Instruction) -> DType:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ from ...dialects.errors import UserError
 from ...dialects.transfer import Region
 from . import compute
 from .access import Access
-from .batch import Plan, Transfer, finished
+from .batch import Move, Plan, Transfer, finished
 from .cases import Case, Cases
 from .forward import Written
 from .program import EventStep, Instruction, Kernel, Loop, Node, View
@@ -36,7 +37,7 @@ from .values import Value, Values
 Array: TypeAlias = npt.NDArray[Any]
 
 MOST_ELEMENTS = 1 << 23
-"""Elements of one value in one iteration of the outermost batched loop, where loops inside can be cut."""
+"""Elements of one value in one iteration of the loops that are taken in parts, where others inside can be cut."""
 
 
 class Cut(Exception):
@@ -94,6 +95,8 @@ class _Walk:
         self.stores: list[Transfer] = []
         self.alike = alike
         self.instructions, self.links = 0, Counter[str]()
+        self.clock = 0
+        self.moves: list[Move] = []
 
     def plan(self) -> Plan:
         """Raises Cut, Unproven, or UserError for what no plan can hold."""
@@ -102,7 +105,7 @@ class _Walk:
         if any(number < self.kernel.arguments for number in read & written):
             raise Unproven
         self.block(self.kernel.body)
-        return Plan(finished(self.values.segments), self.values.count, self.instructions, self.links)
+        return Plan(finished(self.values.segments), self.values.count, self.instructions, self.links, self.moves)
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
@@ -121,19 +124,20 @@ class _Walk:
             return
         written = {step.output.buffer for step in loop.instructions()} - set(range(self.kernel.arguments))
         cuts = (place for place in self.cuts.get(loop, ()) if lower < place < upper)
-        alone = len(self.scope) == 1 and [n for n in self.scope[0].body if not isinstance(n, EventStep)] == [loop]
+        nest = [*self.scope, loop]
+        direct = all([n for n in a.body if not isinstance(n, EventStep)] == [b] for a, b in pairwise(nest))
         for low, high in pairwise([lower, *sorted(cuts), upper] if lower < upper else []):
             self.tiles.poison(written, loop)
-            if alone:
-                self.values.again()
-            self.batch(loop, low, high)
+            self.batch(loop, low, high, direct)
         self.tiles.poison(written, loop)
 
-    def batch(self, loop: Loop, low: int, high: int) -> None:
+    def batch(self, loop: Loop, low: int, high: int, direct: bool) -> None:
+        """`direct`: nothing but this loop is in the batched ones around it: all of them can be taken in parts."""
         outermost = not self.scope
         if outermost:
-            self.values.begin(loop.depth, high - low)
             self.stores = []
+        if direct:
+            self.values.begin({**{n.depth: self.values.sizes[n.depth] for n in self.scope}, loop.depth: high - low})
         self.scope.append(loop)
         self.iterations(loop, low, high)
         self.scope.pop()
@@ -147,8 +151,12 @@ class _Walk:
         along = [-1 if d == depth else 1 for d in range(self.kernel.depth)]
         self.counters[depth] = np.arange(low, high).reshape(along) if count > 1 else low
         self.first[depth], self.values.sizes[depth] = low, count
+        begin, self.clock, moved = self.clock, 0, len(self.moves)
         self.block(loop.body)
         self.counters[depth], self.values.sizes[depth] = low, 1
+        when = begin + np.arange(count).reshape(along) * self.clock
+        self.moves[moved:] = [replace(move, when=move.when + when) for move in self.moves[moved:]]
+        self.clock = begin + count * self.clock
 
     def moving(self) -> list[Loop]:
         """Batched loops of more than one iteration."""
@@ -189,6 +197,7 @@ class _Walk:
     def instruction(self, step: Instruction) -> None:
         case, times = self.case(step), prod(self.values.sizes)
         self.instructions += times
+        self.clock += 1
         if case.link is not None:
             self.links[case.link[0]] += case.link[1] * times
         bases = [self.base(view) for view in step.views]
@@ -198,8 +207,9 @@ class _Walk:
         if case.whole is not None:
             self.check(step.output, bases[-1], case.whole)
         self.write(step, case, bases[-1], None if case.empty else self.value(step, case, bases))
-        loops = self.moving()[1:]
-        if loops and self.values.segments[-1].widest > MOST_ELEMENTS:
+        segment = self.values.segments[-1]
+        loops = [loop for loop in self.moving()[1:] if loop.depth not in segment.loops]
+        if loops and max(segment.widths.values(), default=1) > MOST_ELEMENTS:
             depth = loops[-1].depth
             raise Cut(loops[-1], [self.first[depth] + self.values.sizes[depth] // 2])
 
@@ -271,7 +281,7 @@ class _Walk:
             raise Unproven
         region = _region(step.axes[number], case.region)
         if view.buffer < self.kernel.arguments:
-            at = self.offchip(base)
+            at = self.moved(view, part, base, False)
             key = (view.buffer, view.element.name, view.layout, region, at.shape, at.tobytes())
             return self.values.once(key, lambda: self.values.load(view, part, at))
         found = self.tiles.read(view, base, part, region)
@@ -291,15 +301,17 @@ class _Walk:
             return
         if value is None or part is None or part.trim is not None or case.whole not in (None, part):
             raise Unproven
-        at = self.offchip(base)
+        at = self.moved(view, part, base, True)
         for loop in self.moving():
             if at.shape[loop.depth] == 1:
                 raise Unproven(loop)  # all iterations write the same bytes
         self.stores.append(self.values.store(view, part, at, value))
 
-    def offchip(self, base: Places) -> npt.NDArray[np.int64]:
-        """One address per iteration, an axis for every loop."""
-        return base if isinstance(base, np.ndarray) else np.full((1,) * self.kernel.depth, base, np.int64)
+    def moved(self, view: View, part: Access, base: Places, writes: bool) -> npt.NDArray[np.int64]:
+        """The addresses of a move off chip, one per iteration, an axis for every loop."""
+        at = base if isinstance(base, np.ndarray) else np.full((1,) * self.kernel.depth, base, np.int64)
+        self.moves.append(Move(view, part, at, np.full((1,) * self.kernel.depth, self.clock), writes))
+        return at
 
     def disjoint(self) -> bool:
         """Whether no byte off chip is written twice in the outermost batched loop."""

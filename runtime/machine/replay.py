@@ -1,6 +1,6 @@
 """Executes a plan on bytes: off-chip memory is read and written, what would lie on chip are arrays.
 
-The iterations of a batched loop are taken a part at a time, as many as keep the arrays in the caches of this computer.
+The iterations of batched loops are taken a part at a time, as many as keep the arrays in the caches of this computer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Apply, Call, Counting, Places, Plan, Segment, Transfer
+from .batch import Apply, Call, Counting, Places, Plan, Ranges, Segment, Transfer, part_of
 from .memory import MemoryBytes
 from .program import Launch
 
@@ -25,30 +25,45 @@ class Replay:
 
     def __init__(self, plan: Plan, launch: Launch, memory: MemoryBytes) -> None:
         self.plan, self.launch, self.memory = plan, launch, memory
+        self.overwritten = self._overwritten()
+        self.before: dict[int, Array] = {}
+        """What the overwritten arguments held when the kernel began."""
 
     def possible(self) -> bool:
-        """Whether all that is loaded lies in memory and is defined, and nothing that is written is loaded under another
-        name."""
+        """Whether all that is loaded lies in memory and is defined, and nothing is loaded after something was written
+        there under another name."""
         return self._apart() and self._within() and self._defined()
 
     def _within(self) -> bool:
         for load in self.plan.loads():
-            base = self.launch.bases[load.view.buffer]
-            low, high = int(load.places.at.min()), int(load.places.at.max())
-            if base + low + load.part.offset < 0 or base + high + load.part.end > self.memory.size:
+            number, places = load.view.buffer, load.places.at
+            base, size = self.launch.bases[number], self.memory.size
+            if number in self.overwritten:
+                base, size = 0, self.launch.kernel.buffers[number].size
+            if base + int(places.min()) + load.part.offset < 0 or base + int(places.max()) + load.part.end > size:
                 return False
         return True
 
-    def _apart(self) -> bool:
+    def _overwritten(self) -> set[int]:
+        """Arguments with bytes that are written under another name."""
         kernel, bases = self.launch.kernel, self.launch.bases
         spans = [(bases[n], bases[n] + kernel.buffers[n].size) for n in range(kernel.arguments)]
         read = {view.buffer for step in kernel.instructions() for view in step.views[:-1]} & set(
             range(kernel.arguments)
         )
         written = {step.output.buffer for step in kernel.instructions()} & set(range(kernel.arguments))
-        return not any(
-            n != m and spans[n][0] < spans[m][1] and spans[m][0] < spans[n][1] for n in written for m in read | written
-        )
+        return {
+            m
+            for n in written
+            for m in read | written
+            if n != m and spans[n][0] < spans[m][1] and spans[m][0] < spans[n][1]
+        }
+
+    def _apart(self) -> bool:
+        kernel = self.launch.kernel
+        if any(step.output.buffer in self.overwritten for step in kernel.instructions()):
+            return False
+        return not self.overwritten or self.plan.reads_ahead(self.launch.bases[: kernel.arguments], self.memory.size)
 
     def _defined(self) -> bool:
         owner = self.memory.owner
@@ -72,46 +87,48 @@ class Replay:
     def run(self) -> None:
         """All segments in order."""
         values: list[Array | None] = [None] * self.plan.values
+        for n in self.overwritten:
+            base, size = self.launch.bases[n], self.launch.kernel.buffers[n].size
+            self.before[n] = self.memory.data[base : base + size].copy()
         for segment in self.plan.segments:
-            part = max(1, PART // segment.widest)
-            for low in range(0, segment.count, part):
-                self._part(segment, low, min(low + part, segment.count), values)
+            before: Ranges | None = None
+            for ranges in segment.parts(PART):
+                moved = None if before is None else {axis for axis in ranges if ranges[axis] != before[axis]}
+                self._part(segment, ranges, moved, values)
+                before = ranges
             for value in segment.frees:
                 values[value] = None
 
-    def _part(self, segment: Segment, low: int, high: int, values: list[Array | None]) -> None:
+    def _part(self, segment: Segment, ranges: Ranges, moved: set[int] | None, values: list[Array | None]) -> None:
+        """`moved` are the loops whose iterations are others than in the part before; None in the first part."""
         for call in segment.calls:
-            if low and not call.varies:
+            if moved is not None and moved.isdisjoint(call.axes):
                 continue
-            result = self._call(call, segment.axis, low, high, [values[n] for n in call.inputs])
+            result = self._call(call, ranges, [values[n] for n in call.inputs])
             if call.output is not None:
                 values[call.output] = result
             for value in call.frees:
                 values[value] = None
 
-    def _call(self, call: Call, axis: int | None, low: int, high: int, inputs: list[Any]) -> Array | None:
+    def _call(self, call: Call, ranges: Ranges, inputs: list[Any]) -> Array | None:
         match call:
             case Apply(function=function):
                 return function(*inputs)
             case Counting(counters=counters, function=function):
-                cut = (slice(None),) * (axis or 0) + (slice(low, high),)
-                return function(
-                    [
-                        c[cut] if isinstance(c, np.ndarray) and axis is not None and c.shape[axis] > 1 else c
-                        for c in counters
-                    ]
-                )
+                return function([part_of(c, ranges) if isinstance(c, np.ndarray) else c for c in counters])
             case Transfer(output=None):
-                self._store(call, call.places.part(axis, low, high), inputs[0])
+                self._store(call, call.places.part(ranges), inputs[0])
                 return None
             case Transfer():
-                return self._load(call, call.places.part(axis, low, high))
+                return self._load(call, call.places.part(ranges))
             case _:
                 raise AssertionError(call)
 
     def _load(self, call: Transfer, places: Places) -> Array:
-        base, dtype = self.launch.bases[call.view.buffer], call.view.element.numpy
-        found = [call.part.read(self.memory.data, base + at, dtype, lead) for at, lead in places.leads()]
+        number, dtype = call.view.buffer, call.view.element.numpy
+        overwritten = number in self.before
+        data, base = (self.before[number], 0) if overwritten else (self.memory.data, self.launch.bases[number])
+        found = [call.part.read(data, base + at, dtype, lead) for at, lead in places.leads()]
         if len(found) == 1:
             return found[0]
         shape = found[0].shape[places.at.ndim :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from ..half import rounded_to_half
 from .access import Access
 from .batch import Apply, Call, Counting, Places, Segment, Transfer
 from .errors import MachineError
-from .forward import Indices, Selection
+from .forward import Indices, Selection, box, in_steps
 from .program import Kernel, View
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -52,17 +52,12 @@ class Values:
         self.calls = self.count = 0
         self.known: list[dict[object, Value]] = [{}]
 
-    def begin(self, axis: int, count: int) -> None:
-        """What follows is done for the iterations of a loop, until `end`."""
-        self.segments.append(Segment(axis, count))
+    def begin(self, loops: Mapping[int, int]) -> None:
+        """What follows is done for the iterations of loops, each directly in the one before: how many, by depth."""
+        if len(self.known) > 1:
+            self.known.pop()  # and has nothing to do with what was made since the last `begin`
+        self.segments.append(Segment({depth: count for depth, count in loops.items() if count > 1}))
         self.known.append({})
-
-    def again(self) -> None:
-        """What follows has nothing to do with what was made since `begin`, and may be done after all of it."""
-        axis, count = self.segments[-1].axis, self.segments[-1].count
-        self.known.pop()
-        assert axis is not None
-        self.begin(axis, count)
 
     def end(self) -> None:
         """What follows is done once; what was made since `begin` is out of reach."""
@@ -86,7 +81,7 @@ class Values:
         axes = frozenset[int]().union(*(value.axes for value in inputs))
         self._widen(axes, prod(extents))
         numbers = tuple(value.number for value in inputs)
-        return self._add(Apply(numbers, self.count, self._varies(axes), function=whole), axes, extents, dtype)
+        return self._add(Apply(numbers, self.count, self._taken(axes), function=whole), axes, extents, dtype)
 
     def counting(
         self, counters: Sequence[int | Array], depends: frozenset[int], function: Function, extents: tuple[int, ...],
@@ -99,18 +94,20 @@ class Values:
 
         axes = frozenset(depth for depth in depends if depth < self.depth and self.sizes[depth] > 1)
         self._widen(axes, prod(extents))
-        call = Counting((), self.count, self._varies(axes), counters=tuple(counters), function=whole)
+        call = Counting((), self.count, self._taken(axes), counters=tuple(counters), function=whole)
         return self._add(call, axes, extents, dtype)
 
     def load(self, view: View, part: Access, at: npt.NDArray[np.int64]) -> Value:
         """What lies off chip at these places."""
         axes = frozenset(d for d, n in enumerate(at.shape) if n > 1)
-        call = Transfer((), self.count, self._varies(axes), view=view, part=part, places=Places.of(at))
+        call = Transfer((), self.count, self._taken(axes), view=view, part=part, places=Places.of(at))
         return self._add(call, axes, part.logical, view.element.numpy)
 
     def store(self, view: View, part: Access, at: npt.NDArray[np.int64], value: Value) -> Transfer:
         """Writes a value to these places off chip."""
-        call = Transfer((value.number,), None, True, view=view, part=part, places=Places.of(at))
+        call = Transfer(
+            (value.number,), None, frozenset(self.segments[-1].loops), view=view, part=part, places=Places.of(at)
+        )
         self._append(call)
         return call
 
@@ -149,7 +146,7 @@ class Values:
             return value
 
         def made() -> Value:
-            call = Apply((value.number,), self.count, self._varies(value.axes), function=part.of)
+            call = Apply((value.number,), self.count, self._taken(value.axes), function=part.of)
             return self._add(call, value.axes, part.shape, value.dtype, (value, part))
 
         return self.once((value.number, part), made)
@@ -158,13 +155,14 @@ class Values:
         self, pieces: Sequence[tuple[Value, Indices, Indices]], extents: tuple[int, ...], dtype: DType
     ) -> Value:
         """A region put together: elements (flat) of each value, and where in the region they come to lie."""
+        copies = [_copy(value, places, indices, extents) for value, places, indices in pieces]
 
         def function(*arrays: Array) -> Array:
             lead = np.broadcast_shapes(*(array.shape[: self.depth] for array in arrays))
-            whole = np.empty((*lead, prod(extents)), dtype)
-            for array, (_, places, indices) in zip(arrays, pieces, strict=True):
-                whole[..., places] = array.reshape(*array.shape[: self.depth], -1)[..., indices]
-            return whole.reshape(*lead, *extents)
+            whole = np.empty((*lead, *extents), dtype)
+            for array, copy in zip(arrays, copies, strict=True):
+                copy(array, whole)
+            return whole
 
         return self.apply([value for value, _, _ in pieces], function, extents, dtype)
 
@@ -174,13 +172,12 @@ class Values:
         return array if array.shape == (*lead, *extents) else np.broadcast_to(array, (*lead, *extents))
 
     def _widen(self, axes: frozenset[int], elements: int) -> None:
-        segment = self.segments[-1]
-        inner = prod(self.sizes[axis] for axis in axes if axis != segment.axis)
-        segment.widest = max(segment.widest, elements * inner)
+        widths, taken = self.segments[-1].widths, self._taken(axes)
+        widths[taken] = max(widths.get(taken, 1), elements * prod(self.sizes[axis] for axis in axes - taken))
 
-    def _varies(self, axes: frozenset[int]) -> bool:
-        axis = self.segments[-1].axis
-        return axis is None or axis in axes
+    def _taken(self, axes: frozenset[int]) -> frozenset[int]:
+        """Those that the segment is taken in parts along."""
+        return axes.intersection(self.segments[-1].loops)
 
     def _add(
         self, call: Call, axes: frozenset[int], extents: tuple[int, ...], dtype: DType,
@@ -195,3 +192,20 @@ class Values:
         if self.calls > MOST_CALLS:
             raise MachineError(f"a plan of more than {MOST_CALLS} calls")
         self.segments[-1].calls.append(call)
+
+
+def _copy(value: Value, places: Indices, indices: Indices, extents: tuple[int, ...]) -> Callable[[Array, Array], None]:
+    """Copies elements of a value's array to their places in the array of a region, as strided parts where they are."""
+    part = box(places, extents)
+    steps = in_steps(indices.reshape([high - low for low, high in part]), value.extents) if part is not None else None
+    rank = len(extents)
+
+    def strided(source: Array, whole: Array) -> None:
+        assert part is not None and steps is not None
+        whole[(..., *(slice(low, high) for low, high in part))] = steps.of(source)
+
+    def scattered(source: Array, whole: Array) -> None:
+        flat = whole.reshape(*whole.shape[: whole.ndim - rank], -1)  # shares its memory: it is dense
+        flat[..., places] = source.reshape(*source.shape[: source.ndim - len(value.extents)], -1)[..., indices]
+
+    return strided if steps is not None else scattered
