@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import tilewright
-from tilewright import Module
+from tilewright import Module, Program
 
 FOLDER = Path(__file__).parent.parent / "examples"
 ELEMENT_TYPES = ("f16", "bf16", "f32")
@@ -49,3 +50,16 @@ EXAMPLES = (
     Example("split_heads_attention.mlir"),
     Example("gated_unit.mlir"),
 )
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An example, and what the default pipeline makes of it."""
+
+    example: Example
+    element: str = "f16"
+    target: str = TARGETS[0]
+
+    @cached_property
+    def program(self) -> Program:
+        return tilewright.compile(self.example.load(self.element), self.target)

@@ -25,11 +25,11 @@ from .cli_plan import plan_command
 from .cli_report import report_command
 from .cli_run import run_command
 from .cli_validate import validate_command
+from .entry import INTERRUPTED
 from .errors import CheckError, plain_error
 from .reproducer import write_reproducer
 
 OK, BAD_INPUT, USAGE, INTERNAL, CHECK_FAILED = range(5)
-INTERRUPTED = 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -121,10 +121,6 @@ def _prepare_streams() -> None:
 
 
 def main() -> None:
-    """The `tilewright` command."""
+    """The `tilewright` command, once it is imported."""
     _prepare_streams()
     sys.exit(invoke(sys.argv[1:]))
-
-
-if __name__ == "__main__":
-    main()
