@@ -8,6 +8,7 @@ load_target("machines/mine.toml")          # may say base = "davinci"
 from __future__ import annotations
 
 import json
+import logging
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -32,6 +33,8 @@ from .target_model import (
 )
 from .target_schema import validate
 from .target_text import Document, Place, Table, TargetError, merge, read_json, read_overrides, read_toml
+
+_log = logging.getLogger(__name__)
 
 __all__ = [
     "TARGET_ATTRIBUTE", "CostClass", "DmaEngine", "ElementName", "Engine", "MatrixEngine", "MatrixType", "Memory",
@@ -147,6 +150,7 @@ def _resolve(document: Document) -> Target:
     key = json.dumps(document.data, default=str)
     if key not in _RESOLVED:
         target = validate(document)
+        _log.info("read the target '%s'", target.name)
         if problems := check_target(target):
             raise document.error(problems)
         _RESOLVED[key] = target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from .model import Model, domain_of, key_of
 from .node import Handler, Node, Result
 from .operators import OPERATORS
 from .values import Array, Value
+
+_log = logging.getLogger(__name__)
 
 INLINE_LIMIT = 64
 """Most elements of a constant that is written into the text; larger ones are stored beside it."""
@@ -88,6 +91,7 @@ def import_onnx(
     function.location = start
     function.attributes[INPUT_NAMES] = strings([i.name for i in inputs])
     function.attributes[OUTPUT_NAMES] = strings(names)
+    _log.info("'%s': %d nodes became %d operations", path, len(model.proto.graph.node), len(block.ops))
     return Imported(ModuleOp([function]), build.weights, build.weight_file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from ..dialects.target_model import Target
 from .axes import NotFusable
 from .group_build import read_group
 from .search import Choice, Objective, search
+
+_log = logging.getLogger(__name__)
 
 CYCLES_ERROR = 0.05
 """Estimated cycles closer than this (assumed) say nothing about which kernel is faster: fewer bytes decide."""
@@ -77,6 +80,9 @@ class Costs:
         found = self.memo.get(key)
         if found is None:
             found = self.memo[key] = self.look(block, self.effort * times)
+            _log.debug("searched a group: %s", found if isinstance(found, str) else f"{len(found)} schedules")
+        else:
+            _log.debug("a group that was searched before")
         if isinstance(found, str):
             raise NotFusable(found)
         return found

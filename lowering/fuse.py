@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,6 +24,8 @@ from .axes import NotFusable
 from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
+
+_log = logging.getLogger(__name__)
 
 REACH = 6
 """The most groups that are tried as one at once; pairs need no such limit."""
@@ -71,6 +74,8 @@ class FusePass(ModulePass):
             else:
                 partition.merge()
             partition.build()
+            groups = sum(isinstance(inner, FusedOp) for inner in function.body.block.ops)
+            _log.info("@%s: operations: %d, groups: %d", function.sym_name.data, len(partition.place), groups)
 
 
 def _check(function: FuncOp) -> None:
@@ -81,6 +86,16 @@ def _check(function: FuncOp) -> None:
         for result in op.results:
             if 0 in static_shape(result.type):
                 raise UserError(f"'{op.name}' has a dimension of extent 0, which no kernel can tile", op.location)
+
+
+class _Said:
+    """Names of what some ops compute, put together only if a message is read."""
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        self.ops = ops
+
+    def __str__(self) -> str:
+        return ", ".join(f"%{hint}" if (hint := op.results[0].name_hint) else op.name for op in self.ops)
 
 
 class Partition:
@@ -187,6 +202,7 @@ class Partition:
         except NotFusable as reason:
             if len(clusters) == 2:
                 self.refusals[edge] = str(reason)
+            _log.debug("apart: %s: %s", _Said(union), reason)
             return False
         parts = [self.cost(cluster) for cluster in clusters]
         apart = (sum(cost for cost, _ in parts), sum(other for _, other in parts))
@@ -196,7 +212,9 @@ class Partition:
             unit = "cycles" if self.costs.objective == "time" else "bytes"
             message = f"one kernel would take {together[0]} {unit} by estimate, {len(parts)} take {apart[0]}"
             self.refusals[edge] = message
+            _log.debug("apart: %s: %s", _Said(union), message)
             return False
+        _log.debug("one group: %s: %d instead of %d", _Said(union), together[0], apart[0])
         self.unite_all(clusters)
         return True
 

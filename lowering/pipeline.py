@@ -6,7 +6,10 @@ To add a pass: its file in this folder, one row of `_CLASSES` (and a place in `P
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from xdsl.context import Context
@@ -25,6 +28,8 @@ from ..dialects.verify import verify_module
 from .handwritten import KERNEL
 from .pipeline_text import PipelineReader
 from .plugins import universe
+
+_log = logging.getLogger(__name__)
 
 _CLASSES: dict[str, str] = {
     "canonicalize": "CanonicalizePass",
@@ -118,6 +123,16 @@ def until(passes: Sequence[ModulePass], level: str) -> list[ModulePass]:
     return [p for p in passes if p.name not in PIPELINE or PIPELINE.index(p.name) <= end]
 
 
+@contextmanager
+def logged(step: ModulePass, module: ModuleOp) -> Generator[None]:
+    """Says how long a pass takes, in seconds, and how many operations it leaves."""
+    start = time.perf_counter()
+    yield
+    if _log.isEnabledFor(logging.INFO):
+        count = sum(1 for _ in module.walk())
+        _log.info("%s: %.3f s, %d operations", step, time.perf_counter() - start, count)
+
+
 def run_pipeline(
     module: ModuleOp,
     passes: Sequence[ModulePass],
@@ -134,7 +149,8 @@ def run_pipeline(
     for step in passes:
         if before is not None:
             before(step, module)
-        step.apply(context, module)
-        verify_module(module)
+        with logged(step, module):
+            step.apply(context, module)
+            verify_module(module)
         if after is not None:
             after(step, module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -31,6 +32,8 @@ from .plan_slots import drop_slot
 from .plan_validate import validate_plan
 from .plan_validate_function import validate_function
 from .plan_waits import Engines, cost_of, with_fewer_waits
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,10 @@ class PlanPass(ModulePass):
                 pairs = takeovers(block, lives)
                 engines = Engines(block, target)
             report[memory] = _numbers([found.peak, found.lower_bound])
+            _log.debug(
+                "@%s in %s: %d buffers in %d bytes, at least %d needed, %d slots dropped",
+                kernel.sym_name.data, memory, len(held), found.peak, found.lower_bound, count,
+            )  # fmt: skip
             if count:
                 dropped[memory] = IntegerAttr(count, i64)
         validate_plan(block, target)

@@ -7,6 +7,7 @@ what is found, and after how many nodes, is the same without.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .plan_skyline import branch_skyline
 
 if TYPE_CHECKING:
     from .plan_compiled import CompiledExhaustive
+
+_log = logging.getLogger(__name__)
 
 NODES = 300_000
 """Partial plans looked at by default; 10,000 to 30,000 take a second."""
@@ -121,6 +124,7 @@ def compiler() -> type[CompiledExhaustive] | None:
     try:
         from .plan_compiled import CompiledExhaustive
     except ImportError:
+        _log.info("long searches of plans run without numba (the extra 'fast')")
         return None
     return CompiledExhaustive
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -23,6 +24,8 @@ from .online_text import explain
 from .options import objective_of
 from .search import Choice
 from .trials import Trials
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,13 @@ class SchedulePass(ModulePass):
             trials.measure(choice)
             if trials.fitting == (1 if self.simplest else self.measured):
                 break
-        return trials.best()
+        best = trials.best()
+        _log.info(
+            "%s: %d of %d schedules simulated, taken is %s with tiles %s, order '%s'",
+            ", ".join(f"%{result.name_hint}" if result.name_hint else "a result" for result in fused.results),
+            len(trials.found), len(choices), best.strategy, "x".join(map(str, best.tiles)), best.order,
+        )  # fmt: skip
+        return best
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:

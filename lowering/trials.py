@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -13,6 +14,8 @@ from ..dialects.target_model import Target
 from .costs import Costs
 from .measure import measure, skews
 from .search import Choice
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -45,6 +48,8 @@ class Trials:
             except UserError as error:
                 self.failure = self.failure or error
                 continue
+            tiles = "x".join(map(str, schedule.tiles))
+            _log.debug("%d cycles, %d bytes: tiles %s, order '%s'", cost.cycles, cost.bytes, tiles, schedule.order)
             results[number] = self.costs.weigh(cost), schedule
         if len(results) > 1:
             self.pattern = min(results, key=lambda number: results[number][0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnk
 from safetensors.numpy import save
 
 from ..dialects.errors import UserError
+
+_log = logging.getLogger(__name__)
 
 Array: TypeAlias = npt.NDArray[Any]
 WeightReader: TypeAlias = Callable[[str, str], Array]
@@ -51,6 +54,7 @@ def weight_reader(resolve: Callable[[str], Path], held: Mapping[tuple[str, str],
             if path.exists() and not path.is_file():
                 raise UserError(f"the weights '{path}' are not a regular file")
             entries = _read(path.read_bytes())
+            _log.info("read %d weights from '%s'", len(entries), path)
         except OSError as error:
             raise UserError(f"cannot read the weights '{path}': {error.strerror or error}") from None
         except (SafetensorError, ValueError) as error:

@@ -164,9 +164,16 @@ def test_a_program_runs_in_several_threads() -> None:
 
 
 def test_compilations_in_several_threads_give_the_same_text() -> None:
-    with ThreadPoolExecutor(2) as pool:
-        texts = list(pool.map(lambda _: tilewright.compile(small().source, "unified", simplest=True).ir(), range(2)))
-    assert set(texts) == {small().ir()}
+    """Of several programs for several targets at once, each read, compiled and run in a thread."""
+
+    def work(case: tuple[str, str]) -> tuple[str, bytes]:
+        program = tilewright.compile(FOLDER / case[0], case[1], simplest=True)
+        return program.ir(), b"".join(array.tobytes() for array in program.run(seed=1).outputs.values())
+
+    cases = [(file, target) for file in ("softmax_rows.mlir", "gated_unit.mlir") for target in ("unified", "davinci")]
+    alone = [work(case) for case in cases]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, cases * 2)) == alone * 2
 
 
 def test_objects_in_a_notebook() -> None:

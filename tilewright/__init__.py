@@ -9,6 +9,7 @@ print(run.outputs["o"], run.traffic.read_bytes, run.cycles)
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from .result import Run
     from .saved import load_program, save
     from .validation import Validation, validate
+
+# What happens is told to loggers below "tilewright"; who wants to hear it adds a handler.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
     "CheckError": "errors",

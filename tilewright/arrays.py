@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tilewright.dialects.dtypes import ElementType
 
+from .array_like import as_array
 from .errors import plain_error
 from .module import Module, TensorSpec
 
@@ -103,6 +104,9 @@ def _by_name(
         return {}
     if isinstance(given, Mapping):
         return given
+    if hasattr(given, "__array__") or hasattr(given, "__dlpack__") or not hasattr(given, "__len__"):
+        kind = type(given).__name__
+        raise plain_error(f"inputs are a list of arrays, or arrays by name ({{'x': …}}), not one '{kind}'")
     if len(given) != len(specs):
         raise plain_error(f"the program takes {len(specs)} inputs ({', '.join(map(str, specs))}), got {len(given)}")
     return {spec.name: value for spec, value in zip(specs, given, strict=True)}
@@ -111,10 +115,11 @@ def _by_name(
 def check_array(value: npt.ArrayLike, spec: TensorSpec, what: str) -> Array:
     """`value` as an array of the tensor's dtype. Raises SourceError unless shape and type agree.
 
-    Two raw bytes per element (`V2`), as NumPy stores bfloat16 in files, are bf16. Python numbers and lists convert.
+    Two raw bytes per element (`V2`), as NumPy stores bfloat16 in files, are bf16. Python numbers and lists convert
+    where no value changes but by rounding.
     """
-    typed = isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
-    array: Array = np.asarray(value)
+    typed = hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    array = as_array(value, f"{what} '{spec.name}'")
     if array.dtype == np.dtype("V2") and spec.element.name == "bf16":
         array = array.view(spec.element.numpy)
     shape = static_shape(spec)
@@ -126,8 +131,22 @@ def check_array(value: npt.ArrayLike, spec: TensorSpec, what: str) -> Array:
                 f"{what} '{spec.name}' has elements of '{array.dtype}', the program has {spec.element.name} "
                 f"('{spec.element.numpy}'); convert with {_conversion(spec)}"
             )
-        array = array.astype(spec.element.numpy)
+        array = _converted(array, spec, what)
     return array
+
+
+def _converted(array: Array, spec: TensorSpec, what: str) -> Array:
+    """Python numbers in the tensor's type. Raises SourceError where another number would come out."""
+    with np.errstate(all="ignore"):
+        found = array.astype(spec.element.numpy)
+    if spec.element.kind == "float":
+        changed = np.isfinite(array) & ~np.isfinite(found.astype(np.float64))
+    else:
+        changed = found != array
+    if changed.any():
+        value = array[changed].flat[0]
+        raise plain_error(f"{what} '{spec.name}' has {value}, which is no {spec.element.name}")
+    return found
 
 
 def _conversion(spec: TensorSpec) -> str:

@@ -19,6 +19,7 @@ from .cli_diagnostics import show_diagnostics, wants_json, with_diagnostic_optio
 from .cli_diff import diff_command
 from .cli_import import import_command
 from .cli_info import passes_command, targets_command
+from .cli_logging import logging_shown, with_logging_options
 from .cli_opt import opt_command
 from .cli_options import Session
 from .cli_plan import plan_command
@@ -51,7 +52,7 @@ for command in (
     targets_command,
     passes_command,
 ):
-    cli.add_command(with_diagnostic_options(command))
+    cli.add_command(with_logging_options(with_diagnostic_options(command)))
 
 
 def invoke(args: Sequence[str]) -> int:
@@ -59,7 +60,7 @@ def invoke(args: Sequence[str]) -> int:
     session = Session(json_diagnostics=wants_json(args))
     try:
         # Not `cli.main`: it takes a reader that has gone for a failure.
-        with cli.make_context("tilewright", list(args), obj=session) as context:
+        with logging_shown(session), cli.make_context("tilewright", list(args), obj=session) as context:
             cli.invoke(context)
         sys.stdout.flush()
         return OK

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -29,6 +28,7 @@ from tilewright.dialects.verify import verify_module
 from tilewright.ir.source import SourceMap, load_module, print_module
 from tilewright.runtime.weights import WeightReader, weight_reader
 
+from .array_like import as_array
 from .errors import diagnosed, plain_error
 from .notebook import ir_block
 
@@ -133,7 +133,7 @@ def load_onnx(
             raise
         message = f"reading '{path}' needs the package onnx: pip install 'tilewright[onnx]'"
         raise plain_error(message) from None
-    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    values = {name: as_array(value, f"constant '{name}'") for name, value in (constants or {}).items()}
     imported = import_onnx(path, dims, values, weight_file)
     with diagnosed({}):
         verify_module(imported.module)

@@ -20,6 +20,7 @@ from tilewright.dialects.verify import verify_module
 from tilewright.ir.diagnostics import Diagnostic, SourceError
 from tilewright.ir.source import parse_module, print_module
 from tilewright.lowering.options import set_objective
+from tilewright.lowering.pipeline import logged
 from tilewright.lowering.search import Objective
 
 from .errors import diagnosed
@@ -113,7 +114,7 @@ class _Timed(ModulePass):
     timer: Timer
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with self.timer.span(self.step.name):
+        with self.timer.span(self.step.name), logged(self.step, op):
             self.step.apply(ctx, op)
             with self.timer.span("verify"):
                 verify_module(op)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +29,8 @@ from .errors import diagnosed, plain_error
 from .module import Module, TensorSpec
 from .notebook import folded, ir_block
 from .result import Run, Unfused
+
+_log = logging.getLogger(__name__)
 
 Level: TypeAlias = Literal["graph", "tile", "hardware"]
 
@@ -143,6 +147,7 @@ class Program:
         """As `run`, with checked inputs, on the program as it was after some pass."""
         loader = self.source.weight_reader()
         result: MachineResult | None = None
+        start = time.perf_counter()
         with diagnosed(self.source.texts):
             match snapshot.level:
                 case "graph":
@@ -153,6 +158,7 @@ class Program:
                     options = check if isinstance(check, MachineOptions) else MachineOptions(check=check)
                     result = snapshot.machine.run(arrays, options, loader)
                     outputs = result.outputs
+        _log.info("ran at the %s level: %.3f s", snapshot.level, time.perf_counter() - start)
         names = [spec.name for spec in self.outputs]
         return Run(self, snapshot.level, tuple(arrays), dict(zip(names, outputs, strict=True)), result)
 
