@@ -45,8 +45,9 @@ def test_the_five_minute_start() -> None:
 @pytest.mark.usefixtures("beside_the_examples")
 def test_the_python_page(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("NOTSET", "tilewright"):  # the page asks for more; afterwards it is as before
+        names: dict[str, object] = {}
         for code in blocks("python.md", "python"):
-            exec(compile(code, "python.md", "exec"), {})
+            exec(compile(code, "python.md", "exec"), names)
     assert any(message.startswith("fuse: ") for message in caplog.messages)
     assert "unknown operation 'graph.nothing'" in capsys.readouterr().out
 
