@@ -8,7 +8,7 @@ hold bit for bit or, where a value must be finite, under an assumption about the
     l′ = l·exp(m − m′) + 0 = l            o′ = o·exp(m − m′) + 0·V = o   if V is finite
 
 Nothing is said of values that only look neutral: of select(false, s, −65504) the maximum may be −65504 itself, so a
-row that is masked throughout is uniform and not empty.
+row that is masked throughout is uniform and not empty. −0 and 0 are one number here, where nothing is divided by it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from functools import cached_property
 from math import inf, isfinite
 from typing import TypeAlias
 
-import numpy as np
-
+from ..dialects.dtypes import is_float
 from ..dialects.graph_primitives import ReduceOp
-from ..dialects.graph_types import get_numbers
-from ..dialects.scalar import apply, lookup, monoid
+from ..dialects.scalar import monoid
 from .group import Group, Node
+from .map_numbers import divided_by, keeps_numbers, map_of_numbers
 from .online_nodes import fn_of, number
 
 Facts: TypeAlias = Mapping[Node, float]
@@ -33,13 +32,15 @@ Facts: TypeAlias = Mapping[Node, float]
 
 @dataclass(frozen=True)
 class Value:
-    """A symbolic value: equal ones are the same number. kind: constant, before (an accumulator), node, map."""
+    """A symbolic value: equal ones are the same number. kind: constant, before (an accumulator), node, map (`form`:
+    its parameters, and the type that it rounds to)."""
 
     kind: str
     number: float = 0.0
     node: Node | None = None
     fn: str = ""
     args: tuple[Value, ...] = ()
+    form: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ KEEPS_FINITE = {
     "sigmoid", "tanh", "erf", "sin", "cos", "atan", "cast", "identity", "select",
 }  # fmt: skip
 FINITE_SUMS = frozenset(("contract", "expand"))
+# Not always finite of finite operands, but always a number.
+NEVER_NAN = {"exp", "exp2", "expm1", "sinh", "cosh", "reciprocal"}
 
 
 @dataclass(eq=False)
@@ -79,13 +82,20 @@ class Absorber:
             self.memo[key] = _Evaluation(self.carried, facts).run()
         return self.memo[key]
 
+    @cached_property
+    def divided(self) -> frozenset[Node]:
+        return divided_by(self.group)
+
     def aliases(self, facts: Facts) -> dict[Node, Node]:
         """Nodes that are one of their operands where the facts hold, each with that: select(true, a, b) is a."""
         found: dict[Node, Node] = {}
         for node in self.group.nodes:
             if node.kind != "map" or node in facts or not any(source in facts for source in node.inputs):
                 continue
-            plain = chosen(fn_of(node), [_fact(source, facts) for source in node.inputs])
+            fn = fn_of(node)
+            plain = chosen(fn, [_fact(source, facts) for source in node.inputs])
+            if fn in ("add", "sub") and node in self.divided:
+                continue  # −0 + 0 is 0
             if plain is not None:
                 source = node.inputs[plain]
                 if source.present == node.present and source.element == node.element:
@@ -181,11 +191,7 @@ class _Evaluation:
                 assert node.source is not None
                 return Value("before", node=node.source) if node.kind == "previous" else self.after(node.source)
             case "map":
-                params = get_numbers(node.op.properties, "params", fn_of(node)) if node.op is not None else None
-                name = fn_of(node)
-                if params:
-                    name += str(sorted(params.items()))
-                return self.map(name, [self.values[source] for source in node.inputs])
+                return self.mapped(node, [self.values[source] for source in node.inputs])
             case "expand":
                 return self.values[node.inputs[0]]
             case "reduce" | "contract" if not node.cascade and node not in self.carried:
@@ -195,12 +201,20 @@ class _Evaluation:
 
     # --- identities -----------------------------------------------------------------------------------------------
 
-    def map(self, fn: str, args: Sequence[Value]) -> Value:
-        """A scalar operator on symbolic values."""
-        if all(arg.kind == "constant" for arg in args) and fn in _PLAIN:
-            row = lookup(fn)
-            with np.errstate(all="ignore"):
-                return Value("constant", float(apply(row, [np.asarray(arg.number) for arg in args])))
+    def mapped(self, node: Node, args: Sequence[Value]) -> Value:
+        """A map of symbolic values."""
+        fn = fn_of(node)
+        if all(arg.kind == "constant" for arg in args):
+            found = map_of_numbers(node, [arg.number for arg in args])
+            return Value("node", node=node) if found is None else Value("constant", found)
+        plain = chosen(fn, args)
+        if plain is not None and not keeps_numbers(node.inputs[plain], node):
+            return Value("node", node=node)
+        assert node.op is not None
+        return self.map(fn, args, f"{node.op.properties.get('params')} {node.element}")
+
+    def map(self, fn: str, args: Sequence[Value], form: str = "") -> Value:
+        """A scalar operator on symbolic values that are not all constants."""
         plain = chosen(fn, args)
         if plain is not None:
             return args[plain]
@@ -213,7 +227,7 @@ class _Evaluation:
                     return Value("constant", -value if fn == "sub" and position == 1 else value)
             if fn == "sub" and args[0] == args[1] and self.finite(args[0]):
                 return Value("constant", 0.0)
-        return Value("map", fn=fn, args=tuple(args))
+        return Value("map", fn=fn, args=tuple(args), form=form)
 
     def finite(self, value: Value) -> bool:
         """Whether a value is finite, if the inputs are; takes note of the inputs that it is said of."""
@@ -231,7 +245,7 @@ class _Evaluation:
             if value.fn in ("max", "min") and (kept := self.kept(value)) is not None:
                 return kept
             parts = [self.loads_under(arg) for arg in value.args]
-            return _union(parts) if value.fn.split("[")[0] in KEEPS_FINITE else None
+            return _union(parts) if value.fn in KEEPS_FINITE else None
         return self.finite_node(value.node) if value.kind == "node" and value.node is not None else None
 
     def kept(self, value: Value) -> frozenset[Node] | None:
@@ -243,8 +257,9 @@ class _Evaluation:
                 break
             low, high = (bound.number, high) if inside.fn == "max" else (low, bound.number)
             inside = inside.args[1 - inside.args.index(bound)]
-        if isfinite(low) and isfinite(high):
-            return frozenset()
+        if isfinite(low) and isfinite(high):  # what lies between them, if it is a number at all
+            never = inside.kind == "map" and inside.fn in NEVER_NAN
+            return _union([self.loads_under(arg) for arg in (inside.args if never else (inside,))])
         if inside.kind != "before" or inside.node is None or inside.node.kind != "reduce":
             return None
         # A running maximum begins at −∞ and is finite from below once it is bounded there; from above it is what
@@ -253,10 +268,10 @@ class _Evaluation:
         return _inputs_of(inside.node) if (isfinite(low) if fn == "max" else isfinite(high)) else None
 
     def finite_node(self, node: Node) -> frozenset[Node] | None:
+        if node.kind == "iota" or not is_float(node.element):
+            return frozenset()
         if node.kind == "load":
             return frozenset((node,))
-        if node.kind in ("iota", "constant"):
-            return frozenset()
         summed = node.kind == "reduce" and combine_of(node) == "add"
         if node.cascade or not (node.kind in FINITE_SUMS or summed):
             return None
@@ -310,11 +325,6 @@ NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
     "or": ((0, 0.0), (1, 0.0)),
 }
 """Operands that change nothing: position and number."""
-_PLAIN = {
-    "add", "sub", "mul", "div", "max", "min", "neg", "abs", "sign", "square", "relu", "exp", "exp2", "expm1", "log",
-    "log1p", "sqrt", "tanh", "sigmoid", "erf", "cast", "identity",
-}  # fmt: skip
-"""Operators that may be evaluated on numbers here: those of floats, without parameters."""
 
 
 def combine_of(node: Node) -> str:

@@ -122,17 +122,15 @@ class Cutter:
         path: Sequence[Axis],
         tiles: Mapping[Axis, int],
         inner: Sequence[Node],
-        free: bool,
     ) -> Cut | None:
         """How a loop inside those over `path` is walked; None where it is walked whole, with its masks.
 
-        It stores nothing. `inner`: the accumulators of loops inside it. `free`: it may leave out steps, as no loop
-        around it is cut.
+        It stores nothing, and no loop around it is cut. `inner`: the accumulators of loops inside it.
         """
         found = self.judge(axis, carried, path, tiles)
         if found is None:
             return None
-        empty = [free and step.changed is None for step in found.steps]
+        empty = [step.changed is None for step in found.steps]
         best = found.plainest(empty)
         aliases = {} if best is None else found.aliases[best]
         kind = [EMPTY if e else FULL if aliases and k == best else MASKED for k, e in enumerate(empty)]

@@ -1,8 +1,8 @@
 """Interval arithmetic of the scalar operators that masks are written with.
 
-Ends are float64 arrays; an end that is not a number says that nothing is known, and every rule keeps it so: comparisons
-with it are false both ways. Nothing is known of what has no rule: not of functions that are rounded differently here
-than on chip, nor of integers that behave unlike floats.
+Ends are float64 arrays. Both are not a number where nothing is known, as of a value that may be none itself (∞ − ∞);
+every rule keeps it so, and comparisons with it are false both ways. Nothing is known of what has no rule: not of
+functions that are rounded differently here than on chip, nor of integers that behave unlike floats.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Condition: TypeAlias = npt.NDArray[np.bool_]
 Interval: TypeAlias = tuple[Array, Array]
 Unary: TypeAlias = Callable[[Interval], Interval]
 Binary: TypeAlias = Callable[[Interval, Interval], Interval]
@@ -22,19 +23,30 @@ Binary: TypeAlias = Callable[[Interval, Interval], Interval]
 def apply_intervals(fn: str, operands: Sequence[Interval], kind: str) -> Interval:
     """The interval of a scalar operator on intervals; `kind` ("float", "int" or "bool") is that of the result."""
     with np.errstate(all="ignore"):
-        match operands:
-            case [a] if fn in UNARY:
-                return UNARY[fn](a)
-            case [a] if fn == "cast":
-                return _cast(a, kind)
-            case [a, b] if fn in BINARY:
-                return BINARY[fn](a, b)
-            case [a, b] if kind == "int" and fn in INTEGERS:
-                return INTEGERS[fn](a, b)
-            case [condition, a, b] if fn == "select":
-                return _select(condition, a, b)
-            case _:
-                return np.array(np.nan), np.array(np.nan)
+        return where_known(np.array(True), _applied(fn, operands, kind))
+
+
+def where_known(condition: Condition, interval: Interval) -> Interval:
+    """The interval where a condition holds and both ends are numbers, nowhere else."""
+    low, high = interval
+    known = condition & ~(np.isnan(low) | np.isnan(high))
+    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+
+
+def _applied(fn: str, operands: Sequence[Interval], kind: str) -> Interval:
+    match operands:
+        case [a] if fn in UNARY:
+            return UNARY[fn](a)
+        case [a] if fn == "cast":
+            return _cast(a, kind)
+        case [a, b] if fn in BINARY:
+            return BINARY[fn](a, b)
+        case [a, b] if kind == "int" and fn in INTEGERS:
+            return INTEGERS[fn](a, b)
+        case [condition, a, b] if fn == "select":
+            return _select(condition, a, b)
+        case _:
+            return np.array(np.nan), np.array(np.nan)
 
 
 def _hull(*ends: Array) -> Interval:
@@ -42,32 +54,46 @@ def _hull(*ends: Array) -> Interval:
     return np.minimum.reduce(parts), np.maximum.reduce(parts)
 
 
+def _add(a: Interval, b: Interval) -> Interval:
+    """∞ − ∞ is no number, and may lie between ends that are."""
+    opposite = ((a[1] == np.inf) & (b[0] == -np.inf)) | ((a[0] == -np.inf) & (b[1] == np.inf))
+    return where_known(~opposite, (a[0] + b[0], a[1] + b[1]))
+
+
 def _mul(a: Interval, b: Interval) -> Interval:
-    return _hull(*(x * y for x in a for y in b))
+    """Nor is 0 · ∞."""
+    neither = ~(_has_zero(a) & _has_infinity(b)) & ~(_has_zero(b) & _has_infinity(a))
+    return where_known(neither, _hull(*(x * y for x in a for y in b)))
+
+
+def _has_zero(a: Interval) -> Condition:
+    return (a[0] <= 0) & (a[1] >= 0)
+
+
+def _has_infinity(a: Interval) -> Condition:
+    return np.isinf(a[0]) | np.isinf(a[1])
 
 
 def _mod(a: Interval, b: Interval) -> Interval:
     """The remainder of a constant positive divisor: exact where all of the interval lies in one period."""
     (low, high), (divisor, other) = a, b
-    whole = np.floor(low / divisor)
-    within = whole == np.floor(high / divisor)
-    usable = (divisor == other) & (divisor > 0)
-    first = np.where(within, low - whole * divisor, 0.0)
-    last = np.where(within, high - whole * divisor, divisor)
-    return np.where(usable, first + 0 * low, np.nan), np.where(usable, last + 0 * high, np.nan)
+    first, last = np.mod(low, divisor), np.mod(high, divisor)
+    # Where the quotients are rounded to one number though they are not in one period, the remainders are not in order.
+    within = (np.floor(low / divisor) == np.floor(high / divisor)) & (first <= last)
+    usable = (divisor == other) & (divisor > 0) & np.isfinite(low) & np.isfinite(high)
+    return where_known(usable, (np.where(within, first, 0.0), np.where(within, last, divisor)))
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     """Integers, towards zero, by a constant positive divisor."""
     (low, high), (divisor, other) = a, b
-    usable = (divisor == other) & (divisor > 0)
-    return np.where(usable, np.trunc(low / divisor), np.nan), np.where(usable, np.trunc(high / divisor), np.nan)
+    return where_known((divisor == other) & (divisor > 0), (np.trunc(low / divisor), np.trunc(high / divisor)))
 
 
 def _shifted_right(a: Interval, b: Interval) -> Interval:
-    usable = (b[0] == b[1]) & (b[0] >= 0) & (b[0] < 31)
     scale = np.exp2(b[0])
-    return np.where(usable, np.floor(a[0] / scale), np.nan), np.where(usable, np.floor(a[1] / scale), np.nan)
+    usable = (b[0] == b[1]) & (b[0] >= 0) & (b[0] < 31)
+    return where_known(usable, (np.floor(a[0] / scale), np.floor(a[1] / scale)))
 
 
 def _abs(a: Interval) -> Interval:
@@ -119,8 +145,8 @@ UNARY: dict[str, Unary] = {
     "not": _not,
 }
 BINARY: dict[str, Binary] = {
-    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "add": _add,
+    "sub": lambda a, b: _add(a, (-b[1], -b[0])),
     "mul": _mul,
     "mod": _mod,
     "min": lambda a, b: (np.minimum(a[0], b[0]), np.minimum(a[1], b[1])),

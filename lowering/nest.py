@@ -92,21 +92,23 @@ class Nest:
 
     @cached_property
     def cuts(self) -> dict[Loop, Cut]:
-        """The loops that are not walked whole, or not with all their masks."""
+        """The loops that are not walked whole, or not with all their masks; none of them is inside another."""
         found: dict[Loop, Cut] = {}
-        self._cut(self.items, (), True, found)
+        self._cut(self.items, (), found)
         return found
 
-    def _cut(self, items: Sequence[Item], path: tuple[Axis, ...], free: bool, found: dict[Loop, Cut]) -> None:
+    def _cut(self, items: Sequence[Item], path: tuple[Axis, ...], found: dict[Loop, Cut]) -> None:
         for item in items:
-            if isinstance(item, Loop):
-                cut = None
-                if not stores(item):
-                    inner = [node for loop in inside(item) for node in loop.carried]
-                    cut = self.cutter.cut(item.axis, item.carried, path, self.tiles, inner, free)
-                if cut is not None:
-                    found[item] = cut
-                self._cut(item.body, (*path, item.axis), free and cut is None, found)
+            if not isinstance(item, Loop):
+                continue
+            cut = None
+            if not stores(item):
+                inner = [node for loop in inside(item) for node in loop.carried]
+                cut = self.cutter.cut(item.axis, item.carried, path, self.tiles, inner)
+            if cut is None:
+                self._cut(item.body, (*path, item.axis), found)
+            else:
+                found[item] = cut
 
     def looped(self, axis: Axis) -> bool:
         return self.tiles[axis] < axis.extent

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
-from ..dialects.dtypes import accumulator_type, compute_type, promote
+from ..dialects.dtypes import accumulator_type, compute_type, is_bool, promote
 from ..dialects.graph_primitives import ConstantOp, MapOp, ReduceOp
 from ..dialects.locations import fuse_locations
 from ..dialects.scalar import lookup
@@ -153,13 +153,19 @@ def is_cast(node: Node) -> bool:
     return node.kind == "map" and isinstance(node.op, MapOp) and node.op.fn.data == "cast"
 
 
+EXACT = 2**53
+"""Integers up to here are exact as float64."""
+
+
 def number(node: Node) -> float | None:
-    """The value of a constant node."""
+    """The value of a constant node; None of others and of an integer that is not exact as a float."""
     found = node.immediate
-    if found is None:
+    if not isinstance(found, FloatAttr | IntegerAttr):
         return None
-    value = getattr(found, "value", None)
-    return float(value.data) if value is not None else None
+    value = found.value.data
+    if is_bool(node.element):
+        return float(value != 0)  # true is −1 in one bit
+    return float(value) if isinstance(value, float) or abs(value) <= EXACT else None
 
 
 def fn_of(node: Node) -> str:

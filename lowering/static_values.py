@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..dialects.dtypes import element
+from ..dialects.dtypes import ElementType, common_compute_type, element
 from ..dialects.graph_primitives import IotaOp
 from .axes import Axis
 from .group import Group, Node
-from .interval_rules import apply_intervals
-from .online_nodes import fn_of, number
+from .interval_rules import apply_intervals, where_known
+from .online_nodes import EXACT, fn_of, number
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Interval: TypeAlias = tuple[Array, Array]
@@ -71,12 +71,13 @@ def constants(nodes: Iterable[Node], grid: Grid) -> dict[Node, Array]:
     known: dict[Node, Interval] = {}
     found: dict[Node, Array] = {}
     for node in nodes:
-        low, high = _interval(node, grid, known)
+        low, high = interval(node, grid, known)
         found[node] = np.broadcast_to(np.where(low == high, low, np.nan), grid.shape)
     return found
 
 
-def _interval(root: Node, grid: Grid, known: dict[Node, Interval]) -> Interval:
+def interval(root: Node, grid: Grid, known: dict[Node, Interval]) -> Interval:
+    """The interval of a static node in every tile of the grid; `known` are those found before, and grows."""
     stack = [(root, False)]
     while stack:
         node, entered = stack.pop()
@@ -86,7 +87,8 @@ def _interval(root: Node, grid: Grid, known: dict[Node, Interval]) -> Interval:
             stack.append((node, True))
             stack += [(source, False) for source in node.inputs]
             continue
-        known[node] = _stored(node, _made(node, grid, [known[source] for source in node.inputs]))
+        made = _made(node, grid, [known[source] for source in node.inputs])
+        known[node] = _held(element(node.element), made)
     return known[root]
 
 
@@ -95,8 +97,6 @@ def _made(node: Node, grid: Grid, operands: Sequence[Interval]) -> Interval:
         case "constant":
             value = number(node)
             assert value is not None
-            if element(node.element).kind == "bool":
-                value = float(value != 0)  # true is −1 in one bit
             return np.array(value), np.array(value)
         case "iota":
             assert isinstance(node.op, IotaOp)
@@ -109,18 +109,29 @@ def _made(node: Node, grid: Grid, operands: Sequence[Interval]) -> Interval:
         case "expand":
             return operands[0]
         case _:
-            return apply_intervals(fn_of(node), operands, element(node.element).kind)
+            return _mapped(node, operands)
 
 
-def _stored(node: Node, value: Interval) -> Interval:
-    """What becomes of an interval in the node's element type: floats may or may not be rounded where they are kept;
-    of integers that wrap around nothing is known."""
+def _mapped(node: Node, operands: Sequence[Interval]) -> Interval:
+    """A scalar operator in the compute type of its operands; a cast computes nothing."""
+    fn, kind = fn_of(node), element(node.element).kind
+    if fn == "cast":
+        return apply_intervals(fn, operands, kind)
+    first = 1 if fn == "select" else 0
+    compute = element(common_compute_type(source.element for source in node.inputs[first:]))
+    lifted = [*operands[:first], *(_held(compute, operand) for operand in operands[first:])]
+    found = apply_intervals(fn, lifted, kind)
+    return found if kind == "bool" else _held(compute, found)
+
+
+def _held(row: ElementType, value: Interval) -> Interval:
+    """What becomes of an interval in an element type: floats may or may not be rounded where they are kept; of integers
+    that wrap around, or that are not exact here, nothing is known."""
     low, high = value
-    row = element(node.element)
     if row.kind == "int":
         info = np.iinfo(row.numpy)
-        outside = ~((low >= info.min) & (high <= info.max))
-        return np.where(outside, np.nan, low), np.where(outside, np.nan, high)
+        least, most = max(info.min, -EXACT), min(info.max, EXACT)
+        return where_known((low >= least) & (high <= most), value)
     if row.kind == "float":
         with np.errstate(over="ignore"):
             rounded: list[Any] = [np.asarray(end).astype(row.numpy).astype(np.float64) for end in (low, high)]
