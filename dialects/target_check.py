@@ -93,6 +93,11 @@ def _engines(target: Target) -> Iterator[Problem]:
             for key in ("lhs", "rhs", "result"):
                 if getattr(engine, key) not in target.memories:
                     yield _unknown((*path, key), "memory", getattr(engine, key), target.memories)
+            for kind, entry in engine.types.items():
+                if any(most < block for most, block in zip(entry.max_shape or entry.block, entry.block, strict=True)):
+                    keys = ((*path, "types", kind, key) for key in ("max_shape", "block"))
+                    message = f"max_shape {list(entry.max_shape or ())} is less than a block of {list(entry.block)}"
+                    yield Problem(next(keys), message, tuple(keys))
         elif isinstance(engine, VectorEngine):
             for memory in engine.memories:
                 if memory not in target.memories:

@@ -78,6 +78,8 @@ class MatrixType(Record):
     rate: Rate
     rhs: tuple[ElementName, ...] | None = Field(default=None, min_length=1)
     """Types of the right operand; absent: that of the left one."""
+    max_shape: tuple[Count, Count, Count] | None = None
+    """Most m, k and n of one instruction; absent: what its memories hold."""
 
 
 class MatrixEngine(Record):

@@ -56,11 +56,15 @@ def transfer(
         side = source if move.source == target.offchip else destination
         runs = side.valid_runs(extents) if free else _in_bytes(pair_runs(source, destination, extents), side)
         bus = cost.bus_bytes(runs, target.offchip_memory.granule)
-    if free:
-        dims = max(source.descriptor_dims(extents), destination.descriptor_dims(extents))
-    else:
-        dims = pair_descriptor_dims(source, destination, extents)
+    dims = descriptor(move, source, destination, extents)
     return Transfer(move, count * source.element_bytes, count * destination.element_bytes, bus, dims)
+
+
+def descriptor(move: Move, source: Layout, destination: Layout, extents: Sequence[int]) -> int:
+    """Dimensions of the descriptor of a transfer of the region [0, extents)."""
+    if move.convert or move.transpose:
+        return max(source.descriptor_dims(extents), destination.descriptor_dims(extents))
+    return pair_descriptor_dims(source, destination, extents)
 
 
 Region: TypeAlias = tuple[tuple[int, int], ...]

@@ -7,6 +7,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ..dialects import hardware, tile
+from ..dialects.dtypes import type_name
+from ..dialects.engine_limits import check_product, product_sizes
 from ..dialects.errors import UserError
 from .emit_base import Emitter
 from .emit_views import Place, Valid, meet
@@ -24,6 +26,14 @@ def contract(emitter: Emitter, op: tile.ContractOp) -> None:
         for letter, valid in zip(letters, place.valid, strict=True):
             extents[letter] = meet(extents.get(letter), valid)
     out = _result(emitter, op, tuple(extents.get(letter) for letter in names[2]))
+    entry = matrix[1].type_of(type_name(lhs.element), type_name(rhs.element))
+    shape = {c: n for part, at in zip(names, (lhs, rhs), strict=False) for c, n in zip(part, at.shape, strict=True)}
+    try:
+        check_product(emitter.target, matrix[0], entry, product_sizes(names, shape))
+    except UserError as error:
+        raise UserError(
+            f"{error.message}; take smaller tiles, or smaller `inner` in the schedule", op.location
+        ) from None
     properties: dict[str, Attribute] = {"spec": op.spec}
     counters: list[SSAValue] = []
     if op.accumulate is None or (op.init is not None and not op.init.data.results):

@@ -12,7 +12,7 @@ from ..dialects import hardware, tile
 from ..dialects.errors import UserError
 from ..dialects.layout import Layout
 from ..dialects.target_model import Move
-from ..dialects.transfer import transfer
+from ..dialects.transfer import descriptor
 from .bufferize_layout import linear
 from .emit_base import Emitter
 from .emit_compute import fill_place
@@ -140,9 +140,9 @@ def _dims(emitter: Emitter, moved: Move, source: Place, destination: Place) -> i
         extent - 1 if extent > 1 and any(_bound(place, d) for place in (source, destination)) else extent
         for d, extent in enumerate(whole)
     )
-    found = transfer(emitter.target, moved, source.layout, destination.layout, whole).dims
+    found = descriptor(moved, source.layout, destination.layout, whole)
     if any(bound is not None for side in bounds for bound in side):
-        found = max(found, transfer(emitter.target, moved, source.layout, destination.layout, ragged).dims)
+        found = max(found, descriptor(moved, source.layout, destination.layout, ragged))
     return found
 
 

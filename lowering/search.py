@@ -7,10 +7,10 @@ fall back to the next one. Deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
-from math import lcm
+from math import gcd, lcm, prod
 from typing import Literal, TypeAlias, TypeVar
 
 from ..dialects.dtypes import accumulator_type, byte_width, type_name
@@ -316,17 +316,23 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def inner_tiles(group: Group, tiles: dict[Axis, int], target: Target, roles: Roles) -> dict[Axis, int]:
-    """Pieces of the matrix operands: tiles halved along their longest axis until two pieces of each operand fit."""
+    """Pieces of the matrix operands: tiles halved along their longest axis until two pieces of each operand fit, where
+    they have memories of their own, and one instruction takes them."""
     inner = dict(tiles)
-    if not roles.subdivides:
-        return inner
     for node in group.nodes:
         if node.kind != "contract":
             continue
+        lhs, rhs = node.inputs
         block = _piece_block(node, target, roles)
-        for source, name in zip(node.inputs, (roles.lhs, roles.rhs), strict=True):
+        for source, name in ((lhs, roles.lhs), (rhs, roles.rhs)) if roles.subdivides else ():
             if name is not None:
                 _shrink(group, source, inner, tiles, target.memories[name], block)
+        entry = target.matrix_engine and target.matrix_engine[1].type_of(type_name(lhs.element), type_name(rhs.element))
+        if entry and entry.max_shape is not None:
+            sides = lhs.present - rhs.present, node.reduced, rhs.present - lhs.present
+            for axes, most in zip(sides, entry.max_shape, strict=True):
+                while prod(inner[axis] for axis in axes) > most and _halved(group, axes, inner, tiles, block):
+                    pass
     return inner
 
 
@@ -343,6 +349,8 @@ def _piece_block(node: Node, target: Target, roles: Roles) -> int:
         if memory is not None and memory.layout == "fractal":
             columns = (memory.fractal_bytes or 1) // byte_width(kind)
             block = lcm(block, columns, memory.fractal_rows or 1)
+        elif memory is not None:
+            block = lcm(block, memory.align // gcd(memory.align, byte_width(kind)))
     return block
 
 
@@ -352,15 +360,18 @@ def _shrink(
     while True:
         axes = [axis for axis in group.axes if axis in source.present and inner[axis] > 1]
         size = tile_bytes(memory, [inner[axis] for axis in axes], byte_width(source.element))
-        if 2 * size <= memory.bytes or not axes:
+        if 2 * size <= memory.bytes or not _halved(group, axes, inner, tiles, block):
             return
-        for axis in sorted(axes, key=lambda a: -inner[a]):
-            half = _half(axis, inner[axis], tiles[axis], block)
-            if half < inner[axis]:
-                inner[axis] = half
-                break
-        else:
-            return
+
+
+def _halved(group: Group, axes: Collection[Axis], inner: dict[Axis, int], tiles: dict[Axis, int], block: int) -> bool:
+    """Halves the longest piece of some axes. False where none can be."""
+    for axis in sorted((a for a in group.axes if a in axes), key=lambda a: -inner[a]):
+        half = _half(axis, inner[axis], tiles[axis], block)
+        if half < inner[axis]:
+            inner[axis] = half
+            return True
+    return False
 
 
 def _half(axis: Axis, inner: int, tile: int, block: int) -> int:

@@ -152,6 +152,13 @@ def test_a_transfer_of_too_many_dimensions_becomes_a_loop() -> None:
     assert loops[0] < loops[1] < loops[2]
 
 
+def test_a_product_by_hand_that_one_instruction_does_not_take() -> None:
+    limit = "davinci{{engine.matrix.types.f16.max_shape=[32,32,{n}]}}"
+    emit(planned(matmul(40, 40, 40, (32, 32, 32)), limit.format(n=32)))
+    with pytest.raises(UserError, match=r"a product of 32 × 32 × 32 .* exceeds, in n, .*; take smaller tiles"):
+        emit(planned(matmul(40, 40, 40, (32, 32, 32)), limit.format(n=16)))
+
+
 def test_loops_whose_bounds_depend_on_counters() -> None:
     text = RAGGED_MAP.replace(
         '"tile.for"() <{lower = affine_map<() -> (0)>, upper = affine_map<() -> (2)>, operandSegmentSizes = array<i32: 0, 0, 0>',

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from machine_programs import (
@@ -18,8 +20,13 @@ from machine_programs import (
     view,
     wait,
 )
+from tilewright.dialects import target_use
 from tilewright.dialects.errors import UserError
-from tilewright.runtime.machine import MachineError, MachineOptions, analyze, run
+from tilewright.ir.diagnostics import SourceError
+from tilewright.runtime.machine import MachineError, MachineOptions, analyze, cases, run
+from xdsl.dialects.builtin import ModuleOp
+
+import tilewright
 
 ROWS = ((2, 64), "f32")
 COPY = ('hardware.dma %s, %a {engine = "mte2"}', 'hardware.dma %a, %t {engine = "mte2"}')
@@ -229,6 +236,76 @@ def test_a_descriptor_has_so_many_dimensions() -> None:
     )
     error = failing(program(body, [((4,) * 6, "f32")], []), (4,) * 6)
     assert "the transfer needs 7 dimensions, a descriptor of target 'davinci' has 5" in error.message
+
+
+def test_a_product_has_so_many_rows_terms_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's limit counts for the active region: of 32 rows 20 may be valid."""
+    x = [np.ones((32, 32), np.float16)] * 2
+    plain = product(32, 32, 32)
+
+    def limited(shape: str, text: str = plain) -> ModuleOp:
+        return parsed(changed(text, '"davinci"', f'"davinci{{engine.matrix.types.f16.max_shape={shape}}}"'))
+
+    run(limited("[32, 32, 32]"), x)
+    for shape, over in (("[16, 32, 32]", "m"), ("[32, 16, 32]", "k"), ("[32, 16, 16]", "k and n")):
+        with pytest.raises(MachineError, match="a product of 32 × 32 × 32") as caught:
+            run(limited(shape), x)
+        assert f"exceeds, in {over}, the " in caught.value.message
+    for valid, right in ((16, True), (17, False)):
+        rows = re.sub(r"(%ld = hardware.view %\w+ \{)", rf"\1valid = affine_map<() -> ({valid}, 32)>, ", plain)
+        module, options = limited("[16, 32, 32]", rows), MachineOptions(check_poison=False)
+        if right:
+            run(module, x, options)
+        else:
+            with pytest.raises(MachineError, match="a product of 17 × 32 × 32"):
+                run(module, x, options)
+    monkeypatch.setattr(cases, "check_product", _nothing)
+    run(limited("[16, 32, 32]"), x)
+
+
+def every_second_row() -> str:
+    """Rows 0 and 2 of four."""
+    body = lines(
+        local("p", 0, (2, 64), "f32", "ub"), view("s", "x0", (2, 64), "f32", "gm", "#tile.layout<[2, 512], [64, 4]>"),
+        view("a", "p", (2, 64), "f32", "ub"), COPY[0],
+    )  # fmt: skip
+    return program(body, [((4, 64), "f32")], [])
+
+
+LIMITS = {
+    "events": (
+        row_pipeline().replace("event = 0 : i64", "event = 3 : i64"), "{event_slots=4}", "{event_slots=3}",
+        "'hardware.(signal|wait)': event 3 from .*: target 'davinci' has 3 between two engines, numbers 0 to 2",
+        "check_event_number",
+    ),
+    "dimensions": (
+        every_second_row(), "{max_dma_dims=2}", "{max_dma_dims=1}",
+        r"'hardware\.dma': the transfer needs 2 dimensions, a descriptor of target 'davinci' has 1", "check_descriptor",
+    ),
+    "product": (
+        product(32, 32, 32), "{engine.matrix.types.f16.max_shape=[32,32,32]}",
+        "{engine.matrix.types.f16.max_shape=[32,16,32]}", r"'hardware\.matmul': a product of 32 × 32 × 32",
+        "check_product",
+    ),
+}  # fmt: skip
+"""A program, a target that takes it, one that does not, why, and who sees it."""
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_file_beyond_a_limit_is_rejected_when_it_is_read(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the instruction, with its line, before anything is decoded."""
+    text, within, beyond, message, check = LIMITS[limit]
+    module = tilewright.load(text)
+    tilewright.compile(module, f"davinci{within}").analyze()
+    with pytest.raises(SourceError, match=message) as caught:
+        tilewright.compile(module, f"davinci{beyond}")
+    assert "hardware." in str(caught.value).splitlines()[1]
+    monkeypatch.setattr(target_use, check, _nothing)
+    tilewright.compile(module, f"davinci{beyond}")
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 def window(first: int) -> str:

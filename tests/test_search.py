@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from example_programs import EXAMPLES, TARGETS, Example
 from lowering_cases import MATMUL, fused_in, group_of
+from tilewright.dialects import hardware
+from tilewright.dialects.engine_limits import product_sizes
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import load_target, target_of
 from tilewright.lowering.axes import Linear, NotFusable
@@ -52,6 +54,31 @@ def test_below_the_matrix_block_where_nothing_coarser_fits() -> None:
     target = load_target("unified{memory.scratchpad.bytes=8KiB}")
     found = search(group_of(TWO_PRODUCTS), target, "traffic", 12)
     assert found and all(choice.estimate.peaks["scratchpad"] <= 8192 for choice in found)
+
+
+PRODUCT = """
+func.func @main(%x: tensor<2x96x80xf16>, %w: tensor<80x112xf16>, %b: tensor<112xf16>) -> tensor<2x96x112xf16> {
+  %r = graph.matmul %x, %w : tensor<2x96x112xf16>
+  %y = graph.add %r, %b : tensor<2x96x112xf16>
+  func.return %y : tensor<2x96x112xf16>
+}
+"""
+
+
+@pytest.mark.parametrize("most", [(32, 16, 48), (16, 80, 16)])
+@pytest.mark.parametrize("target", ["davinci", "unified"])
+def test_one_instruction_takes_every_piece(target: str, most: tuple[int, int, int]) -> None:
+    limit = f"engine.matrix.types.f16.max_shape={list(most)}".replace(" ", "")
+    program = tilewright.compile(PRODUCT, target=f"{target}{{{limit}}}", objective="traffic")
+    products = [op for op in program.module.walk() if isinstance(op, hardware.MatmulOp)]
+    assert products
+    for op in products:
+        extents: dict[str, int] = {}
+        for letters, view in zip(op.letters(), op.views, strict=True):
+            extents.update(zip(letters, op.shape(view), strict=True))
+        sizes = product_sizes(op.letters(), extents)
+        assert all(size <= limit for size, limit in zip(sizes, most, strict=True)), sizes
+    assert tilewright.validate(program, seed=0)
 
 
 def test_nothing_fits_in_next_to_nothing() -> None:

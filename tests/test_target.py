@@ -58,7 +58,8 @@ def test_unified_figures():
     assert {matrix.lhs, matrix.rhs, matrix.result, *vector.memories} == {"scratchpad"}
     davinci = load_target("davinci").vector_engine[1]
     assert vector.model_copy(update={"memories": davinci.memories}) == davinci
-    assert matrix.types == load_target("davinci").matrix_engine[1].types
+    types = load_target("davinci").matrix_engine[1].types.items()  # of unlimited shapes
+    assert matrix.types == {name: entry.model_copy(update={"max_shape": None}) for name, entry in types}
     assert all(move.convert and move.transpose and move.pad and move.cast for move in target.moves)
 
 

@@ -59,6 +59,8 @@ ROWS = [
     ("[engine.matrix.types.f16]\nblock = [16, 16]", 3, 1, "too few elements, number 3 is missing"),
     ("[engine.matrix.types.f16]\nblock = [16, 16, 1, 1]", 3, 1,
      "block: expected at most 3 items, found [16, 16, 1, 1]"),
+    ("[engine.matrix.types.f16]\nmax_shape = [16, 8, 64]", 3, 1,
+     "max_shape [16, 8, 64] is less than a block of [16, 16, 16]"),
     ("[engine.vector]\nmemories = []", 3, 1, "memories: expected at least 1 item, found []"),
     ("[[move]]\nfrom = 'gm'\nto = 'scratchpad'\nengine = 'laod'", 5, 1, "no engine 'laod'; did you mean 'load'?"),
     ("[[move]]\nfrom = 'gm'\nto = 'scratchpad'\nengine = 'vector'", 5, 1, "is of kind vector, not dma"),

@@ -12,9 +12,10 @@ from operator import itemgetter
 
 from ...dialects import cost, hardware
 from ...dialects.dtypes import by_name, common_compute_type, type_name
+from ...dialects.engine_limits import check_descriptor, check_product
 from ...dialects.errors import UserError
 from ...dialects.instruction_rules import is_position
-from ...dialects.target_model import Target
+from ...dialects.target_model import MatrixEngine, Target
 from ...dialects.transfer import Region, transfer_region
 from .access import Access, access
 from .affine import Counters
@@ -104,11 +105,7 @@ class Cases:
         move = self.target.move(source.memory, destination.memory)
         assert move is not None  # reach.py has looked
         moved = transfer_region(self.target, move, source.layout, destination.layout, region)
-        if moved.dims > self.target.max_dma_dims:
-            raise UserError(
-                f"the transfer needs {moved.dims} dimensions, a descriptor of target '{self.target.name}' has "
-                f"{self.target.max_dma_dims}"
-            )
+        check_descriptor(self.target, moved.dims)
         offchip = cost.is_offchip(self.target, move)
         port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target)) if offchip else 0
         return Case(
@@ -165,6 +162,9 @@ def cycles(step: Instruction, region: Region, target: Target) -> int:
             m, k, n = extent(left - right), extent(left & right - result), extent(right - left)
             batch = extent(left & right & result)
             lhs, rhs = views[0].element.name, views[1].element.name
+            engine = target.engines[step.engine]
+            assert isinstance(engine, MatrixEngine)  # reach.py has looked
+            check_product(target, step.engine, engine.type_of(lhs, rhs), (m, k, n))
             return batch * cost.matmul_cycles(target, m, k, n, lhs, rhs, step.engine)
         case hardware.VectorOp():
             kinds = [view.element.attribute for view in views[:-1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dialects import hardware
+from ...dialects.engine_limits import check_event_number
 from ...dialects.errors import UserError
 from ...dialects.target_model import DmaEngine, MatrixEngine, Target, VectorEngine
 from .program import EventStep, Instruction, View
@@ -15,8 +16,10 @@ def check_event(step: EventStep, target: Target) -> None:
     for name in step.event[:2]:
         if name not in target.engines:
             raise step.error((), f"target '{target.name}' has no engine '{name}'")
-    if step.event[2] >= target.event_slots:
-        raise step.error((), f"{step.event_name}: target '{target.name}' has {target.event_slots} between two engines")
+    try:
+        check_event_number(target, *step.event)
+    except UserError as error:
+        raise step.error((), error.message) from None
 
 
 def check_instruction(step: Instruction, target: Target) -> None:
