@@ -41,8 +41,8 @@ def check_product(target: Target, engine: str, entry: MatrixType | None, sizes: 
     if over:
         found, most = (" × ".join(map(str, numbers)) for numbers in (sizes, entry.max_shape))
         raise UserError(
-            f"a product of {found} (m × k × n) exceeds, in {' and '.join(over)}, the {most} that one instruction of engine "
-            f"'{engine}' of target '{target.name}' takes"
+            f"a product of {found} (m × k × n) exceeds, in {' and '.join(over)}, the {most} that one instruction of "
+            f"engine '{engine}' of target '{target.name}' takes"
         )
 
 
