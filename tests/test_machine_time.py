@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machine_programs import both, lines, local, loop, parsed, product, program, row_pipeline, signal, view, wait
+from machine_programs import (
+    both,
+    fractal,
+    lines,
+    local,
+    loop,
+    parsed,
+    product,
+    program,
+    row_pipeline,
+    signal,
+    view,
+    wait,
+)
 from tilewright.runtime.machine import Machine, analyze
+from tilewright.runtime.machine.program import Instruction
+from tilewright.runtime.machine.queues import walk
 from tilewright.runtime.machine.time import KernelSimulation
+
+import tilewright
 
 # davinci: launch 2000; port 100 bytes a cycle; read latency 1400, write latency 300; vector 256 bytes a cycle.
 LAUNCH, READ, WRITE = 2000, 1400, 300
@@ -154,6 +173,51 @@ def test_loops_of_events_without_transfers(engines: tuple[str, str]) -> None:
     assert result.cycles == LAUNCH + 15_000_000 * EXP
 
 
+@given(st.integers(1, 300), st.integers(1, 9), st.sampled_from(["f32", "f16"]))
+@settings(max_examples=20, deadline=None)
+def test_loads_of_one_engine(tiles: int, rows: int, element: str) -> None:
+    """Closed form: each load holds the port for its bytes, at 100 a cycle; only the last one's latency is seen."""
+    shape, width = (rows, 64), {"f32": 4, "f16": 2}[element]
+    body = lines(
+        local("p", 0, shape, element, "ub"),
+        loop("i", tiles, lines(
+            view("s", "x0", shape, element, "gm", offset=f"d0 * {rows * 64 * width}", counters=("i",)),
+            view("a", "p", shape, element, "ub"), 'hardware.dma %s, %a {engine = "mte2"}',
+        )),
+    )  # fmt: skip
+    result = analyze(parsed(program(body, [((tiles * rows, 64), element)], [])))
+    assert result.cycles == LAUNCH + tiles * -(-rows * 64 * width // 100) + READ
+
+
+@given(st.integers(1, 300), st.tuples(*[st.integers(1, 60)] * 3))
+@settings(max_examples=20, deadline=None)
+def test_products_of_one_engine(count: int, sizes: tuple[int, int, int]) -> None:
+    """Closed form: one cycle for each block of 16 × 16 × 16, which the edges are padded to."""
+    m, k, n = sizes
+    body = lines(
+        local("l", 0, (m, k), "f16", "l0a", fractal((m, k), "f16")),
+        local("r", 0, (k, n), "f16", "l0b", fractal((k, n), "f16")),
+        local("c", 0, (m, n), "f32", "l0c", fractal((m, n), "f32")),
+        view("a", "l", (m, k), "f16", "l0a", fractal((m, k), "f16")),
+        view("b", "r", (k, n), "f16", "l0b", fractal((k, n), "f16")),
+        view("d", "c", (m, n), "f32", "l0c", fractal((m, n), "f32")),
+        loop("i", count, 'hardware.matmul %a, %b, %d {engine = "matrix", spec = "mk,kn->mn"}'),
+    )
+    blocks = -(-m // 16) * -(-k // 16) * -(-n // 16)
+    assert analyze(parsed(program(body, [], []))).cycles == LAUNCH + count * blocks
+
+
+def test_a_product_next_to_a_published_model() -> None:
+    """ZigZag 3.9 on the same machine: 262,313 cycles (benchmarks/zigzag.py)."""
+    text = """func.func @gemm(%x: tensor<1024x1024xf16>, %w: tensor<1024x1024xf16>) -> tensor<1024x1024xf16> {
+      %y = graph.matmul %x, %w
+      func.return %y : tensor<1024x1024xf16>
+    }"""
+    target = "unified{memory.scratchpad.bytes=192KiB memory.gm.core_rate=1024 memory.gm.pool_rate=1024}"
+    cycles = tilewright.compile(tilewright.load(text), target).analyze().cycles
+    assert 1024**3 // 4096 <= cycles <= 262_313 * 1.05
+
+
 ENGINES = ("mte2", "vector", "mte3")
 
 
@@ -204,6 +268,23 @@ def nests(draw: st.DrawFn) -> str:
 @settings(max_examples=60, deadline=None)
 def test_random_nests(text: str) -> None:
     both_ways(text)
+
+
+@given(nests())
+@settings(max_examples=40, deadline=None)
+def test_the_roofline_is_never_beaten(text: str) -> None:
+    """Counted by walking the list: bytes through the port at 100 a cycle, bytes through the vector lanes at 256."""
+    machine = Machine(parsed(text))
+    (launch,) = machine.program.launches
+    counters = [0] * launch.kernel.depth
+    port = lanes = 0
+    for step in walk(launch.kernel.body, counters):
+        if isinstance(step, Instruction):
+            nbytes = 4 * prod(high - low for low, high in step.region(counters))
+            port, lanes = (port, lanes + nbytes) if step.engine == "vector" else (port + nbytes, lanes)
+    result = machine.analyze()
+    assert sum(result.links.values()) == port
+    assert result.cycles - LAUNCH >= max(port / 100, lanes / 256)
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 40))
