@@ -3,8 +3,8 @@
     python benchmarks/zigzag.py [N…]
 
 Target `unified` with 192 KiB on chip and 1024 bytes a cycle off chip; 4096 multiply-adds a cycle. The floor is what the
-matrix engine takes alone; what it waits for on top is printed. Exits with 1 where more than 5 % above ZigZag's cycles is
-not waiting for stores, or where the floor is beaten.
+matrix engine takes alone; what it waits for on top is printed. Exits with 1 where what is more than 5 % above ZigZag's
+cycles is not waiting for stores, or where the floor is beaten.
 
 The models differ in what hides what. Here an accumulator has one slot: the next tile's product waits until the store of
 the last one has read it, and that store waits for the port behind the load that runs ahead; ZigZag gives the output a
@@ -34,7 +34,7 @@ func.func @gemm(%x: tensor<{n}x{n}xf16>, %w: tensor<{n}x{n}xf16>) -> tensor<{n}x
 
 
 def measure(extent: int) -> bool:
-    """Prints one line; whether the cycles are no more than ZigZag's, but for what the matrix engine waits for stores."""
+    """Prints one line; whether the cycles are near ZigZag's but for what the matrix engine waits for stores."""
     program = tilewright.compile(tilewright.load(GEMM.format(n=extent)), TARGET)
     (kernel,) = program.snapshot("hardware").machine.profile()[1]
     waits = {source: cycles for (engine, source), cycles in merged(kernel.waits).items() if engine == "matrix"}
