@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import AffineMapAttr, StringAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
@@ -70,10 +72,25 @@ class EmitterBase:
         return uses
 
     def add(self, op: Operation, node: Node | None) -> Operation:
-        if node is not None and node.location is not None:
-            op.location = fuse_locations([node.location])
+        if node is not None:
+            op.location = fuse_locations(self.locations(node))
         self.block.add_op(op)
         return op
+
+    def locations(self, node: Node) -> Iterator[Attribute]:
+        """Where a value comes from; of an input, which no op of the group makes, where it is used."""
+        if node.location is not None:
+            yield node.location
+            return
+        for use in self.uses[node]:
+            if isinstance(use, Node):
+                yield from self.locations(use)
+
+    def add_slice(self, op: tile.SliceOp, source: Tile) -> None:
+        """Adds a slice, which comes from where its tile does."""
+        value = source.value
+        op.location = value.owner.location if isinstance(value, OpResult) else cast(BlockArgument, value).location
+        self.block.add_op(op)
 
     def reach(self) -> Counters:
         return Counters(self.order)
@@ -140,7 +157,7 @@ class EmitterBase:
                 "valid": AffineMapAttr(affine_map(count, valid)),
             },
         )
-        self.add(op, None)
+        self.add_slice(op, source)
         return op.results[0]
 
     def as_type(self, node: Node, source: Tile, kind: Attribute) -> Tile:

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
+from ..dialects.locations import fuse_locations
 from ..dialects.tile_types import TileType
 from .axes import Axis
 from .group import Node
@@ -51,6 +52,7 @@ class ContractEmitter(ComputeEmitter):
         for axis in steps:
             body = Block(arg_types=[IndexType(), value.type])
             body.args[0].name_hint = f"{self.group.names[axis]}_inner"
+            body.args[1].location = fuse_locations(self.locations(node))
             opened.append((self.block, value))
             self.block, value = body, body.args[1]
             inner.append(body.args[0])
@@ -114,7 +116,7 @@ class ContractEmitter(ComputeEmitter):
                 "valid": AffineMapAttr(affine_map(reach.count + len(names), valid)),
             },
         )
-        self.add(op, None)
+        self.add_slice(op, source)
         return Tile(op.results[0], source.frame)
 
     def capped(self, left: AffineExpr, axis: Axis) -> AffineExpr:

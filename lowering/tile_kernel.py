@@ -10,6 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
+from ..dialects.locations import fuse_locations
 from .absorb import combine_of
 from .bound_maps import bound_map, exact_map
 from .cuts import Cut
@@ -104,6 +105,7 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         if start is not None:
             self.starts[body.args[0]] = start
         for node, acc, arg in zip(item.carried, before, body.args[1:], strict=True):
+            arg.location = fuse_locations(self.locations(node))
             self.accumulators[node] = Tile(arg, acc.frame)
             self.enter_state("previous", node)
         self.items(item.body)
@@ -121,7 +123,8 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
             "stream" if item.axis in self.group.reduced else "grid",
             bound_of(lower, outer),
         )
-        self.add(op, item.carried[0] if item.carried else None)
+        op.location = fuse_locations(inner.location for inner in body.ops)
+        self.block.add_op(op)
         for node, acc, value in zip(item.carried, before, op.results, strict=True):
             self.accumulators[node] = Tile(value, acc.frame)
 
