@@ -93,10 +93,13 @@ def check_trace(made: dict[str, Any], module: ModuleOp, walked: bool) -> None:
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     busy: Counter[str] = Counter()
     for lane in names:
-        ends = 0.0
-        for span in sorted((s for s in spans if s["tid"] == lane), key=lambda s: s["ts"]):
-            assert span["ts"] >= ends - 1e-6, span  # slices of a lane follow one another
-            ends = span["ts"] + span["dur"]
+        ends = 0
+        for span in sorted((s for s in spans if s["tid"] == lane), key=lambda s: (s["ts"], s["dur"])):
+            # Slices of a lane follow one another, in the whole nanoseconds that a reader rounds or cuts to.
+            start, length = int(span["ts"] * 1000), int(span["dur"] * 1000)
+            assert (start, length) == (round(span["ts"] * 1000), round(span["dur"] * 1000))
+            assert start >= ends, span
+            ends = start + length
             if span["cat"] == "instruction":
                 busy[names[lane]] += span["args"]["cycles"]
     if walked:

@@ -231,6 +231,7 @@ class _Linker:
         self.buffers: dict[SSAValue, Buffer] = {}
         self.sources: dict[SSAValue, SSAValue] = {}
         self.owners: dict[SSAValue, int] = {}
+        self.externals: dict[SSAValue, External] = {}
 
     def program(self) -> Program:
         launches: list[hardware.LaunchOp] = []
@@ -275,7 +276,8 @@ class _Linker:
             op, kind = value.owner, value.type
             assert isinstance(op, hardware.BufferOp) and isinstance(kind, BufferType)
             row, owner, offset = element(kind.element_type), self.owners[value], op.offset.value.data
-            self.result.externals.append(External(op, buffer.name, offset, owner, row, kind.shape, _layout(kind)))
+            self.externals[value] = External(op, buffer.name, offset, owner, row, kind.shape, _layout(kind))
+        self.result.externals += self.externals.values()
 
     def used(self, buffer: Buffer) -> None:
         assert buffer.offset is not None
@@ -297,7 +299,8 @@ class _Linker:
         offsets = [self.buffers[given].offset for given in op.args]
         offsets += [buffer.offset for buffer in kernel.buffers[kernel.arguments :]]
         numbers = (*(self.owners[given] for given in op.args), *_local_owners(kernel))
-        return Launch(kernel, tuple(offset for offset in offsets if offset is not None), numbers, op)
+        arguments = tuple(self.externals[self.sources[given]] for given in op.args)
+        return Launch(kernel, tuple(offset for offset in offsets if offset is not None), numbers, op, arguments)
 
     def check_argument(
         self, op: hardware.LaunchOp, name: str, number: int, arg: BlockArgument, given: SSAValue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -19,7 +19,7 @@ from .options import MachineOptions
 from .order import OrderCheck
 from .plan import plan
 from .profile import KernelProfile, kernel_profile
-from .program import Instruction, Kernel, Program
+from .program import Instruction, Kernel, Launch, Program
 from .reach import error_of
 from .result import Array, KernelResult, MachineResult, MemoryResult
 from .time import KernelSimulation, KernelTime
@@ -76,21 +76,27 @@ class Machine:
         profiles = [kernel_profile(launch.kernel, time, self.program.target) for launch, time in launched]
         return self.analyze(), profiles
 
-    def trace(self, place: Place, spans: int = TRACED) -> dict[str, Any]:
-        """The timeline of the program for Perfetto (trace.py). `place` gives the text for a location.
+    def timeline(self, place: Place, spans: int = TRACED) -> Trace:
+        """What happens when (trace.py). `place` gives the text for a location.
 
         A program of more than `spans` instructions is not walked: repeating iterations are one span each.
         """
         target, made = self.program.target, Trace(self.program.target, place)
         walked = sum(time.instructions for time in self.times()) <= spans
-        start = 0
+        start, launched = 0, list[tuple[Launch, int, int]]()
         for launch in self.program.launches:
             recorder = KernelRecorder(made, launch.kernel, start)
             simulation = KernelSimulation(launch.kernel, target, self.cases, not walked, recorder)
             cycles = simulation.run().cycles
             recorder.finish(cycles, place(launch.kernel.op.location))
+            launched.append((launch, start, start + cycles))
             start += cycles
-        return made.json()
+        made.count(f"intermediates in {target.offchip}", list(_intermediates(self.program, launched)))
+        return made
+
+    def trace(self, place: Place, spans: int = TRACED) -> dict[str, Any]:
+        """The timeline as Perfetto reads it."""
+        return self.timeline(place, spans).json()
 
     def check_order(self) -> None:
         """Raises MachineError for the first race, naming both instructions, for a deadlock and for left-over
@@ -144,3 +150,13 @@ def _cases(step: Instruction, program: Program) -> Cases:
 def _off_chip(links: Mapping[str, int], offchip: str) -> tuple[int, int]:
     read = sum(n for link, n in links.items() if link.split("->")[0] == offchip)
     return read, sum(n for link, n in links.items() if link.split("->")[1] == offchip)
+
+
+def _intermediates(program: Program, launched: Sequence[tuple[Launch, int, int]]) -> Iterator[tuple[int, int]]:
+    """When intermediates begin and cease to be held off chip, and the bytes that come or go then."""
+    for external in program.role("workspace"):
+        size = external.layout.size_bytes
+        times = [(start, end) for launch, start, end in launched if external in launch.arguments]
+        if times:
+            yield times[0][0], size
+            yield times[-1][1], -size

@@ -202,12 +202,13 @@ def _loops(body: Sequence[Node]) -> Iterator[Loop]:
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A kernel on off-chip bytes: `bases` are the addresses of all its buffers, local ones included, and `owners` the
-    numbers of their bytes (owners.py)."""
+    numbers of their bytes (owners.py); `arguments` are the program's buffers behind its arguments."""
 
     kernel: Kernel
     bases: tuple[int, ...]
     owners: tuple[int, ...]
     op: hardware.LaunchOp
+    arguments: tuple[External, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +223,11 @@ class External:
     shape: tuple[int, ...]
     layout: Layout
 
+    @property
+    def role(self) -> str:
+        """input, output, constant, weight or workspace."""
+        return self.op.role.data
+
 
 @dataclass(eq=False)
 class Program:
@@ -235,5 +241,5 @@ class Program:
 
     def role(self, role: str) -> list[External]:
         """The buffers of a role, inputs and outputs by their index."""
-        found = [external for external in self.externals if external.op.role.data == role]
+        found = [external for external in self.externals if external.role == role]
         return sorted(found, key=lambda e: e.op.index.value.data if e.op.index is not None else 0)

@@ -3,12 +3,16 @@
 One process per core; a lane per engine, one for kernels; arrows from the instruction that a signal follows to the one
 that its wait lets go; counters of the off-chip port's bytes per cycle and of the bytes of each on-chip memory in use.
 Spans of a lane follow one another. Source: "Trace Event Format", Google, 2016 (events X, C, s, f and M).
+
+The format counts microseconds; Perfetto keeps whole nanoseconds. Starts and ends of spans are rounded to those, not
+their lengths, so that spans which touch on the machine touch there too, whatever the clock.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +22,7 @@ from ...dialects.target_model import Target
 from .affine import Counters
 from .cases import Case
 from .profile import what
-from .program import EventKey, EventStep, Kernel, Loop
+from .program import Buffer, EventKey, EventStep, Kernel, Loop
 
 Event: TypeAlias = dict[str, Any]
 Place: TypeAlias = "Callable[[Attribute], str]"
@@ -27,20 +31,38 @@ Place: TypeAlias = "Callable[[Attribute], str]"
 _KERNELS = 0
 """Lane of the kernels; engines follow."""
 
+KERNELS = "kernels"
+"""Name of that lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A slice of a lane in [start, end) cycles. `kind`: kernel, instruction, loop (one engine's, executed as a whole),
+    repeat (iterations that were not walked) or wait. `args`: loop counters, bytes, place in the source and the like."""
+
+    lane: int
+    name: str
+    kind: str
+    start: int
+    end: int
+    args: dict[str, object]
+
 
 @dataclass
 class Trace:
-    """Collects the events of a program's launches. `place` names the source of an operation."""
+    """Collects the spans, arrows and counters of a program's launches. `place` names the source of an operation."""
 
     target: Target
     place: Place
     events: list[Event] = field(default_factory=list[Event])
+    spans: list[Span] = field(default_factory=list[Span])
+    used: list[Use] = field(default_factory=list["Use"])
     flows: int = 0
 
     def __post_init__(self) -> None:
         self.lanes = {name: number + 1 for number, name in enumerate(self.target.engines)}
         self._meta("process_name", _KERNELS, "core 0")
-        for name, lane in {"kernels": _KERNELS, **self.lanes}.items():
+        for name, lane in {KERNELS: _KERNELS, **self.lanes}.items():
             self._meta("thread_name", lane, name)
             self.events.append(
                 {"ph": "M", "pid": 0, "tid": lane, "name": "thread_sort_index", "args": {"sort_index": lane}}
@@ -49,35 +71,62 @@ class Trace:
     def _meta(self, what: str, lane: int, name: str) -> None:
         self.events.append({"ph": "M", "pid": 0, "tid": lane, "name": what, "args": {"name": name}})
 
-    def micros(self, cycle: float) -> float:
-        """Microseconds of a cycle, the unit of the format."""
-        return cycle / self.target.clock_hz * 1e6
+    def nanos(self, cycle: float) -> int:
+        """The whole nanosecond nearest to a cycle."""
+        return round(cycle / self.target.clock_hz * 1e9)
 
     def span(self, lane: int, name: str, kind: str, start: int, end: int, **args: object) -> None:
         """A slice of a lane; empty ones are left out."""
         if end > start:
-            self.events.append(
-                {
-                    "ph": "X", "pid": 0, "tid": lane, "name": name, "cat": kind, "ts": self.micros(start),
-                    "dur": self.micros(end - start),
-                    "args": {"cycles": end - start, **{key: value for key, value in args.items() if value != ""}},
-                }
-            )  # fmt: skip
+            self.spans.append(Span(lane, name, kind, start, end, {k: value for k, value in args.items() if value != ""}))
 
     def counter(self, name: str, unit: str, time: int, value: float) -> None:
         """The value of a counter from a cycle on."""
-        self.events.append({"ph": "C", "pid": 0, "name": name, "ts": self.micros(time), "args": {unit: value}})
+        self.events.append({"ph": "C", "pid": 0, "name": name, "ts": micros(self.nanos(time)), "args": {unit: value}})
 
-    def flow(self, name: str, lane: int, time: float, to_lane: int, to_time: float) -> None:
-        """An arrow between two slices."""
+    def count(self, name: str, steps: Sequence[tuple[int, int]]) -> None:
+        """A counter of bytes, by the times at which they change and by how many."""
+        total = 0
+        for time, change in sorted(steps):
+            total += change
+            self.counter(name, "bytes", time, total)
+
+    def flow(self, name: str, source: Span, to_lane: int, to_time: int) -> None:
+        """An arrow from the end of a slice, a moment inside of it, to another one."""
         common = {"pid": 0, "name": name, "cat": "event", "id": self.flows}
-        self.events.append({**common, "ph": "s", "tid": lane, "ts": self.micros(time)})
-        self.events.append({**common, "ph": "f", "bp": "e", "tid": to_lane, "ts": self.micros(to_time)})
+        begin = max(self.nanos(source.end) - 1, self.nanos(source.start))
+        self.events.append({**common, "ph": "s", "tid": source.lane, "ts": micros(begin)})
+        self.events.append({**common, "ph": "f", "bp": "e", "tid": to_lane, "ts": micros(self.nanos(to_time))})
         self.flows += 1
 
     def json(self) -> dict[str, Any]:
         """The whole file."""
-        return {"displayTimeUnit": "ns", "traceEvents": self.events}
+        return {"displayTimeUnit": "ns", "traceEvents": [*self.events, *self._slices()]}
+
+    def _slices(self) -> Iterator[Event]:
+        for span in self.spans:
+            start, end = self.nanos(span.start), self.nanos(span.end)
+            yield {
+                "ph": "X", "pid": 0, "tid": span.lane, "name": span.name, "cat": span.kind, "ts": micros(start),
+                "dur": micros(end - start), "args": {"cycles": span.end - span.start, **span.args},
+            }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A buffer of a launch from the start of the first instruction that touches it to the completion of the last, in
+    cycles."""
+
+    kernel: str
+    buffer: Buffer
+    start: int
+    end: int
+
+
+def micros(nanos: int) -> float:
+    """Nanoseconds as microseconds, such that a reader who cuts off what is behind the nanoseconds finds the same."""
+    found = nanos / 1000
+    return found if int(found * 1000) >= nanos else math.nextafter(found, math.inf)
 
 
 @dataclass
@@ -87,9 +136,9 @@ class KernelRecorder:
     trace: Trace
     kernel: Kernel
     start: int
-    signals: dict[EventKey, deque[tuple[int, float] | None]] = field(init=False)
-    last: dict[str, tuple[int, float]] = field(init=False)
-    waiting: dict[str, list[tuple[str, tuple[int, float]]]] = field(init=False)
+    signals: dict[EventKey, deque[Span | None]] = field(init=False)
+    last: dict[str, Span] = field(init=False)
+    waiting: dict[str, list[tuple[str, Span]]] = field(init=False)
     used: dict[int, tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,10 +153,10 @@ class KernelRecorder:
         if case.link is not None:
             args |= {"link": case.link[0], "bytes": case.link[1], "completed": self.start + done}
         trace.span(lane, what(step), "instruction", begin + start, begin + end, **args)
-        for name, (source, time) in self.waiting.pop(step.engine, []):
-            trace.flow(name, source, time, lane, begin + start)
+        for name, source in self.waiting.pop(step.engine, []):
+            trace.flow(name, source, lane, begin + start)
         if end > start:
-            self.last[step.engine] = (lane, begin + end - 0.5)  # inside the slice
+            self.last[step.engine] = trace.spans[-1]
         if case.offchip and case.port_cycles and case.link is not None:
             trace.counter("off-chip port", "bytes per cycle", begin + start, case.link[1] / case.port_cycles)
             trace.counter("off-chip port", "bytes per cycle", begin + start + case.port_cycles, 0)
@@ -150,13 +199,8 @@ class KernelRecorder:
         for number, (first, last) in self.used.items():
             buffer = self.kernel.buffers[number]
             if number >= self.kernel.arguments:
+                trace.used.append(Use(name, buffer, first, last))
                 changes.setdefault(buffer.memory, []).extend([(first, buffer.size), (last, -buffer.size)])
         for memory, steps in changes.items():
-            _count(trace, f"{memory} in use", steps)
+            trace.count(f"{memory} in use", steps)
 
-
-def _count(trace: Trace, name: str, steps: Sequence[tuple[int, int]]) -> None:
-    total = 0
-    for time, change in sorted(steps):
-        total += change
-        trace.counter(name, "bytes", time, total)
