@@ -16,7 +16,7 @@ from tilewright.lowering.plan_large import first_fit_peak
 from tilewright.lowering.plan_report import MemoryPlan, Placed, plans_of
 
 import tilewright as tw
-from tilewright.plan_picture import page_svg, plan_svg
+from tilewright.pictures.memory import map_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 EXAMPLE = Path(__file__).parents[1] / "examples/mlp.mlir"
@@ -50,12 +50,12 @@ def test_figures_of_a_small_plan() -> None:
     assert [one.name for one in made.at_peak()] == ["b", "a"]
     nothing = MemoryPlan("", "m", ())
     assert (nothing.peak, nothing.fragmentation, nothing.first_fit) == (0, 0.0, 0)
-    ET.fromstring(plan_svg(nothing))
+    ET.fromstring(map_of([nothing]).svg())
 
 
 def test_a_picture_has_one_rectangle_for_each_buffer() -> None:
     plans = plans_of(plan(NARROW))
-    picture = ET.fromstring(page_svg(plans))
+    picture = ET.fromstring(map_of(plans).svg())
     shown = [one for one in picture.iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
     assert len(shown) == sum(len(one.placed) for one in plans) > 4
     titles = [one.find(f"{SVG}title").text or "" for one in shown]  # pyright: ignore[reportOptionalMemberAccess]
@@ -67,7 +67,7 @@ def test_a_picture_has_one_rectangle_for_each_buffer() -> None:
 
 def test_names_are_escaped() -> None:
     made = MemoryPlan("", "m&m", (Placed('<b> & "c"', Interval(0, 1, 4), 0),))
-    assert ET.fromstring(plan_svg(made)) is not None and "<b>" not in plan_svg(made)
+    assert ET.fromstring(map_of([made]).svg()) is not None and "<b>" not in map_of([made]).svg()
 
 
 def test_off_chip_inputs_outputs_and_arena_lie_in_regions_of_their_own() -> None:
@@ -91,7 +91,7 @@ def test_the_command_sums_up_a_program_and_draws_it(tmp_path: Path) -> None:
     assert tilewright("plan", str(tmp_path / "a.csv"), "--target", "davinci").code == 2
     drawn = tilewright("plan", str(tmp_path / "a.csv"), "--svg", str(tmp_path / "a.svg"))
     assert drawn.code == 0 and "first fit 4, one each 4" in drawn.err
-    assert len(list(ET.parse(tmp_path / "a.svg").iter(f"{SVG}rect"))) == 2  # the frame and the buffer
+    assert len(list(ET.parse(tmp_path / "a.svg").iter(f"{SVG}rect"))) == 1
 
 
 def test_a_program_that_is_planned_already_is_no_input(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tilewright.runtime.machine import MachineResult, profile, trace
 from xdsl.dialects.builtin import ModuleOp
 
 import tilewright
+from tilewright.profile_costs import NOTHING
 from tilewright.profiling import Profile
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -80,7 +81,8 @@ def test_what_waits_for_what() -> None:
     waits = {(wait.engine, wait.source): wait for wait in kernel.waits}
     load = next(one for one in kernel.instructions if one.what == "dma gm->ub")
     assert waits["vector", "mte2"].cycles == load.cycles + 1400
-    assert waits["vector", "mte2"].after is load.step
+    assert waits["vector", "mte2"].after is load
+    assert waits["vector", "mte2"].before is next(one for one in kernel.instructions if one.engine == "vector")
     assert kernel.bound.startswith("launch")
     _, (long,) = profile(parsed(on_chip(1000, 1000)))
     assert long.bound == "vector 100%" and not long.waits
@@ -144,9 +146,17 @@ def test_source_operations(unfused: bool) -> None:
     assert kinds["graph.add"] == "elementwise" and kinds["graph.reduce_sum"] == "reduction"
     lines = {row.name: row.place.split(":")[1] for row in found.sources if row.name.startswith("graph.")}
     assert lines["graph.gelu"] == "4" and lines["graph.reduce_sum"] == "5"
-    cycles = sum(row.cycles for row in found.sources)
-    assert cycles == sum(found.result.engine_busy.values()) == sum(c for c, _ in found.classes.values())
-    assert sum(row.bytes for row in found.sources) == found.off_chip
+    whole = sum((row.costs for row in found.sources), NOTHING)
+    assert whole.cycles == sum(found.result.engine_busy.values()) == sum(c.cycles for c in found.classes.values())
+    assert whole.bytes == found.off_chip == sum(c.bytes for c in found.classes.values())
+    # A wait behind an engine's last instruction stands before none.
+    waits = [wait for kernel in found.kernels for wait in kernel.waits]
+    assert whole.waited == sum(wait.cycles for wait in waits if wait.before is not None)
+    kernels = found.kernel_classes.values()
+    assert sum(one.cycles for one in kernels) == found.result.cycles
+    assert sum(one.kernels for one in kernels) == len(found.kernels)
+    assert sum(one.costs.bytes for one in kernels) == found.off_chip
+    assert sum(one.costs.waited for one in kernels) == sum(wait.cycles for wait in waits)
     assert {found.kernel_class(kernel) for kernel in found.kernels} >= ({"tensor"} if unfused else {"fused"})
 
 

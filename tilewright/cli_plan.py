@@ -19,8 +19,8 @@ from .cli_options import Session, constants_option, program_options
 from .cli_output import PATH, check_files, is_file
 from .files import write_atomically
 from .module import Module
+from .pictures.memory import map_of
 from .plan_csv import check_offsets, read_problem, solution
-from .plan_picture import page_svg
 from .render import console
 from .reporting.memory import largest_table, plans_table
 
@@ -113,4 +113,4 @@ def _of_program(session: Session, module: Module, target: str | None, objective:
 
 def _write_svg(path: Path | None, plans: Sequence[MemoryPlan]) -> None:
     if path is not None:
-        write_atomically(path, page_svg(plans))
+        write_atomically(path, map_of(plans).svg())

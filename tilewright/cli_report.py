@@ -12,7 +12,7 @@ from .cli_import import read_program
 from .cli_options import Session, constants_option, program_options
 from .cli_output import check_files, emit, html_option, json_option, show_report
 from .files import write_atomically
-from .reporting.report import report
+from .reporting.report import advice_of, report
 from .reporting.sections import SECTIONS
 
 
@@ -46,7 +46,9 @@ def report_command(
     sections = (*sections, "advice") if advice else sections
     check_files(html_path, json_path)
     module = read_program(file, dims, constants)
-    made = report(compile(module, target, pipeline, objective, watch=session.watch), sections)
+    made = advice_of(module) if sections == ("advice",) else None
+    if made is None:
+        made = report(compile(module, target, pipeline, objective, watch=session.watch), sections)
     emit(made.json(), json_path, partial(show_report, made) if html_path is None or sections else None)
     if html_path is not None:
         write_atomically(html_path, made.html())

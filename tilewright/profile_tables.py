@@ -1,4 +1,4 @@
-"""A profile as tables: kernels, engines, source operations, their classes, waits."""
+"""A profile as tables: kernels and their classes, engines, source operations and theirs, gaps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from .profiling import Profile
+from .profile_costs import Costs
+from .profiling import Profile, place
 from .render import bytes_text, count_text, table
 
 LONGEST = 12
@@ -28,17 +29,22 @@ def summary(profile: Profile) -> str:
 
 
 def kernel_table(profile: Profile) -> Table:
-    """Per launch: class, cycles, share of the time, bytes, bandwidth, what bounds it."""
-    right = ("cycles", "share", "off chip", "GB/s")
+    """Per launch: class, cycles, share of the time, bytes, bandwidth, use of the units, and what bounds it: what works
+    most of the time, else what it waits for in the gaps."""
+    right = ("cycles", "share", "off chip", "GB/s", "of the units")
     made = table("kernel", "class", *right, "bound by", right=right)
-    clock, whole = profile.program.target.clock_hz, max(profile.result.cycles, 1)
+    whole = max(profile.result.cycles, 1)
     for kernel, counted in zip(profile.kernels, profile.result.kernels, strict=True):
         moved = counted.read_bytes + counted.write_bytes
-        rate = f"{moved * clock / kernel.cycles / 1e9:.1f}"
-        share = f"{kernel.cycles / whole:.1%}"
-        kind = profile.kernel_class(kernel)
-        made.add_row(kernel.name, kind, str(kernel.cycles), share, bytes_text(moved), rate, kernel.bound)
+        costs = Costs.of(kernel.instructions, kernel.waits)
+        figures = (str(kernel.cycles), f"{kernel.cycles / whole:.1%}", bytes_text(moved),
+                   _bandwidth(profile, moved, kernel.cycles), f"{costs.utilization:.0%}")  # fmt: skip
+        made.add_row(kernel.name, profile.kernel_class(kernel), *figures, kernel.bound)
     return made
+
+
+def _bandwidth(profile: Profile, moved: int, cycles: int) -> str:
+    return f"{moved * profile.program.target.clock_hz / max(cycles, 1) / 1e9:.1f}"
 
 
 def engine_table(profile: Profile) -> Table:
@@ -57,29 +63,69 @@ def engine_table(profile: Profile) -> Table:
 
 
 def source_table(profile: Profile) -> Table:
-    """Per operation of the source: where it stands, its class, engine cycles, bytes, use of the engines."""
-    right = ("cycles", "share", "off chip", "of the unit")
-    made = table("operation", "at", "class", *right, right=right)
-    total = max(sum(row.cycles for row in profile.sources), 1)
+    """Per operation of the source: where it stands, its class and costs."""
+    made = table("operation", "at", "class", *_COSTS, "bound by", right=_COSTS)
     for row in profile.sources[:LONGEST]:
-        figures = (str(row.cycles), f"{row.cycles / total:.1%}", bytes_text(row.bytes), f"{row.utilization:.0%}")
-        made.add_row(row.name, row.place.rpartition("/")[2], row.kind, *figures)
+        made.add_row(row.name, row.place.rpartition("/")[2], row.kind, *_costs(profile, row.costs), row.costs.bound)
     return made
 
 
 def class_table(profile: Profile) -> Table:
-    """Per class of operation: engine cycles and bytes."""
-    right = ("cycles", "share", "off chip")
-    made = table("class", *right, right=right)
-    total = max(sum(cycles for cycles, _ in profile.classes.values()), 1)
-    for kind, (cycles, moved) in profile.classes.items():
-        made.add_row(kind, str(cycles), f"{cycles / total:.1%}", bytes_text(moved))
+    """Per class of operation, whatever kernel it is in: its costs."""
+    made = table("class of operation", *_COSTS, "bound by", right=_COSTS)
+    for kind, costs in profile.classes.items():
+        made.add_row(kind, *_costs(profile, costs), costs.bound)
     return made
 
 
+def kernel_class_table(profile: Profile) -> Table:
+    """Per class of kernel: how many, their time, the part of it in which the busiest engine does nothing, bytes."""
+    right = ("kernels", "time", "share", "gaps", "off chip", "GB/s", "of the units")
+    made = table("class of kernel", *right, "bound by", right=right)
+    whole = max(profile.result.cycles, 1)
+    for kind, one in profile.kernel_classes.items():
+        gaps = f"{one.idle / max(one.cycles, 1):.0%}"
+        figures = (str(one.kernels), str(one.cycles), f"{one.cycles / whole:.1%}", gaps,
+                   bytes_text(one.costs.bytes), _bandwidth(profile, one.costs.bytes, one.cycles),
+                   f"{one.costs.utilization:.0%}")  # fmt: skip
+        made.add_row(kind, *figures, one.costs.bound)
+    return made
+
+
+def gap_table(profile: Profile) -> Table:
+    """The longest waits: which engine stands before what, and after which instruction of whom it goes on."""
+    right = ("cycles", "share")
+    made = table("gap of", "before", "waits for", "to do", "at", *right, right=right)
+    found = [(wait, kernel) for kernel in profile.kernels for wait in kernel.waits]
+    whole = max(profile.result.cycles, 1)
+    for wait, _ in sorted(found, key=lambda row: -row[0].cycles)[:LONGEST]:
+        before, after = (one.what if one else "" for one in (wait.before, wait.after))
+        at = place(wait.after.location).rpartition("/")[2] if wait.after else ""
+        made.add_row(wait.engine, before, wait.source, after, at, str(wait.cycles), f"{wait.cycles / whole:.1%}")
+    return made
+
+
+_COSTS = ("cycles", "share", "off chip", "GB/s", "of the unit", "waiting")
+
+
+def _costs(profile: Profile, costs: Costs) -> tuple[str, ...]:
+    """Engine cycles and their share of all, bytes, bytes over the time of the program, use, cycles that engines stood
+    at waits and at the port before it."""
+    total = max(sum(one.cycles for one in profile.classes.values()), 1)
+    return (
+        str(costs.cycles), f"{costs.cycles / total:.1%}", bytes_text(costs.bytes),
+        _bandwidth(profile, costs.bytes, profile.result.cycles), f"{costs.utilization:.0%}",
+        str(costs.waited + costs.queued),
+    )  # fmt: skip
+
+
 def tables(profile: Profile) -> Iterator[Table]:
-    """All of them, in the order of a report."""
+    """All of them, in the order of a report; classes of kernels where there are several kernels."""
     yield kernel_table(profile)
+    if len(profile.kernels) > 1:
+        yield kernel_class_table(profile)
     yield engine_table(profile)
     yield source_table(profile)
     yield class_table(profile)
+    if any(kernel.waits for kernel in profile.kernels):
+        yield gap_table(profile)

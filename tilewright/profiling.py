@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +12,15 @@ from xdsl.ir import Attribute, Operation
 from tilewright.dialects import graph_elementwise, graph_linear, graph_norm, graph_primitives, graph_shape, hardware
 from tilewright.dialects.graph_base import GraphOp
 from tilewright.ir.diagnostics import file_locations, location_names
-from tilewright.runtime.machine import KernelProfile, MachineResult
-from tilewright.runtime.machine.profile import InstructionProfile, merged
+from tilewright.runtime.machine import KernelProfile, Machine, MachineResult
+from tilewright.runtime.machine.profile import InstructionProfile, WaitProfile, merged
+from tilewright.runtime.machine.trace import Trace
 from tilewright.runtime.report import Json, off_chip_bytes
 
 from .errors import diagnosed
+from .profile_costs import NOTHING, Costs
 from .program import Program
+from .tensors import Traffic, traffic
 
 TRANSFERS = "loads and stores"
 """Class of the transfers that belong to no operation but to the kernel as a whole."""
@@ -55,17 +58,24 @@ def operator_class(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class SourceProfile:
-    """What one operation of the source costs: `cycles` its instructions occupy their engines, `queued` they stood at
-    the port; `bytes` off chip; `utilization` of the engines in these cycles."""
+    """What one operation of the source costs in one kernel (of all its launches)."""
 
     name: str
     place: str
     kind: str
     kernel: str
+    costs: Costs
+
+
+@dataclass(frozen=True)
+class ClassProfile:
+    """A class of kernels: those that do one operation of the class and nothing else, or `fused` ones. `cycles` is the
+    time of their launches, `idle` the part of it in which the busiest engine of each does nothing."""
+
+    kernels: int
     cycles: int
-    queued: int
-    bytes: int
-    utilization: float
+    idle: int
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -92,17 +102,30 @@ class Profile:
         for kernel in self.kernels:
             for one in kernel.instructions:
                 groups.setdefault((*_source(one, ops), kernel.name), []).append(one)
-        found = [_summed(key, group) for key, group in groups.items()]
-        return sorted(found, key=lambda row: -row.cycles)
+        waits: dict[tuple[str, str, str, str], list[WaitProfile]] = {}
+        for kernel in self.kernels:
+            for wait in kernel.waits:
+                if wait.before is not None:
+                    waits.setdefault((*_source(wait.before, ops), kernel.name), []).append(wait)
+        found = [SourceProfile(*key, Costs.of(group, waits.get(key, ()))) for key, group in groups.items()]
+        return sorted(found, key=lambda row: -row.costs.cycles)
 
-    @property
-    def classes(self) -> dict[str, tuple[int, int]]:
-        """Engine cycles and off-chip bytes by class of operation; kernels that fuse several are split among them."""
-        found: dict[str, tuple[int, int]] = {}
+    @cached_property
+    def classes(self) -> dict[str, Costs]:
+        """By class of operation, kernels that fuse several split among them; the most engine cycles first."""
+        found: dict[str, Costs] = {}
         for row in self.sources:
-            cycles, moved = found.get(row.kind, (0, 0))
-            found[row.kind] = cycles + row.cycles, moved + row.bytes
-        return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+            found[row.kind] = found.get(row.kind, NOTHING) + row.costs
+        return dict(sorted(found.items(), key=lambda item: -item[1].cycles))
+
+    @cached_property
+    def kernel_classes(self) -> dict[str, ClassProfile]:
+        """By class of kernel, the longest first: their cycles are those of the program."""
+        found: dict[str, list[KernelProfile]] = {}
+        for kernel in self.kernels:
+            found.setdefault(self.kernel_class(kernel), []).append(kernel)
+        made = {kind: _class_of(kernels) for kind, kernels in found.items()}
+        return dict(sorted(made.items(), key=lambda item: -item[1].cycles))
 
     def kernel_class(self, kernel: KernelProfile) -> str:
         """The class of a kernel's only operation, or `fused`."""
@@ -114,6 +137,22 @@ class Profile:
     def operations(self) -> int:
         """Multiply-adds, counted as two, and elements of everything else that engines but DMA compute."""
         return sum(one.operations for kernel in self.kernels for one in kernel.instructions)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """Which launches move which tensors."""
+        return traffic(self.machine.program, self.kernels)
+
+    @cached_property
+    def timeline(self) -> Trace:
+        """What happens when."""
+        with diagnosed(self.program.source.texts):
+            return self.machine.timeline(place)
+
+    @property
+    def machine(self) -> Machine:
+        """The decoded program."""
+        return self.program.snapshot("hardware").machine
 
     @property
     def off_chip(self) -> int:
@@ -137,9 +176,12 @@ class Profile:
         return sorted(((a, b, n) for (a, b), n in total.items()), key=lambda row: -row[2])
 
     def json(self) -> dict[str, Json]:
-        """Keys: cycles, operations, off_chip_bytes, roofline, kernels, sources, classes, waits."""
+        """Keys: cycles, operations, off_chip_bytes, roofline, kernels, sources, classes, kernel_classes, waits."""
         kernels: list[Json] = [self._kernel(kernel) for kernel in self.kernels]
-        sources: list[Json] = [{**vars(row)} for row in self.sources]
+        sources: list[Json] = [
+            {"name": row.name, "place": row.place, "kind": row.kind, "kernel": row.kernel, **row.costs.json()}
+            for row in self.sources
+        ]
         return {
             "cycles": self.result.cycles,
             "operations": self.operations,
@@ -147,7 +189,11 @@ class Profile:
             "roofline": {**self.roofline},
             "kernels": kernels,
             "sources": sources,
-            "classes": {kind: {"cycles": c, "bytes": b} for kind, (c, b) in self.classes.items()},
+            "classes": {kind: costs.json() for kind, costs in self.classes.items()},
+            "kernel_classes": {
+                kind: {"kernels": one.kernels, "time": one.cycles, "idle": one.idle, **one.costs.json()}
+                for kind, one in self.kernel_classes.items()
+            },
             "waits": [{"engine": a, "for": b, "cycles": n} for a, b, n in self.waits()],
         }
 
@@ -161,8 +207,12 @@ class Profile:
             for one in kernel.instructions
         ]  # fmt: skip
         waits: list[Json] = [
-            {"engine": w.engine, "for": w.source, "event": w.event, "cycles": w.cycles} for w in kernel.waits
-        ]
+            {
+                "engine": w.engine, "for": w.source, "event": w.event, "cycles": w.cycles, "place": place(w.location),
+                "before": w.before.what if w.before else None, "after": w.after.what if w.after else None,
+            }
+            for w in kernel.waits
+        ]  # fmt: skip
         engines: list[Json] = [{**vars(engine)} for engine in kernel.engines]
         return {
             "name": kernel.name, "class": self.kernel_class(kernel), "cycles": kernel.cycles,
@@ -173,8 +223,7 @@ class Profile:
 
 def trace(program: Program) -> dict[str, object]:
     """The timeline of a program at the hardware level, as Perfetto reads it."""
-    with diagnosed(program.source.texts):
-        return program.snapshot("hardware").machine.trace(place)
+    return Profile.of(program).timeline.json()
 
 
 def place(location: Attribute) -> str:
@@ -204,11 +253,9 @@ def _source(one: InstructionProfile, ops: dict[str, Operation]) -> tuple[str, st
     return one.what, where, kind
 
 
-def _summed(key: tuple[str, str, str, str], group: Iterable[InstructionProfile]) -> SourceProfile:
-    name, where, kind, kernel = key
-    rows = list(group)
-    cycles = sum(one.cycles for one in rows)
-    used = sum((one.utilization or 0.0) * one.cycles for one in rows)
-    moved = sum(one.bytes for one in rows if one.offchip)
-    queued = sum(one.queued for one in rows)
-    return SourceProfile(name, where, kind, kernel, cycles, queued, moved, used / cycles if cycles else 0.0)
+def _class_of(kernels: Sequence[KernelProfile]) -> ClassProfile:
+    rows = [one for kernel in kernels for one in kernel.instructions]
+    waits = [wait for kernel in kernels for wait in kernel.waits]
+    cycles = sum(kernel.cycles for kernel in kernels)
+    busiest = sum(max((engine.busy for engine in kernel.engines), default=0) for kernel in kernels)
+    return ClassProfile(len(kernels), cycles, cycles - busiest, Costs.of(rows, waits))

@@ -191,12 +191,15 @@ class Program:
             return None
 
     @cached_property
+    def unfused_program(self) -> Program | None:
+        """The same source with one kernel per named op; None where the source is fused already."""
+        return self.unfused_twin() if self.unfused_twin is not None else None
+
+    @cached_property
     def unfused(self) -> Unfused | None:
         """Traffic and cycles of one optimally scheduled kernel per named op; None where that cannot be told."""
-        if self.unfused_twin is None:
-            return None
-        twin = self.unfused_twin()
-        return Unfused.of(twin.analyze(), twin.target)
+        twin = self.unfused_program
+        return None if twin is None else Unfused.of(twin.analyze(), twin.target)
 
     def __str__(self) -> str:
         return self.ir()

@@ -88,7 +88,7 @@ class Machine:
             recorder = KernelRecorder(made, launch.kernel, start)
             simulation = KernelSimulation(launch.kernel, target, self.cases, not walked, recorder)
             cycles = simulation.run().cycles
-            recorder.finish(cycles, place(launch.kernel.op.location))
+            recorder.finish(cycles)
             launched.append((launch, start, start + cycles))
             start += cycles
         made.count(f"intermediates in {target.offchip}", list(_intermediates(self.program, launched)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from ...dialects import hardware
 from ...dialects.target_model import MatrixEngine, Target, VectorEngine
 from .cases import Case
-from .program import Instruction, Kernel
+from .program import EventKey, EventStep, Instruction, Kernel
 from .tally import Tally
 from .time import KernelTime
 
@@ -27,7 +27,6 @@ class InstructionProfile:
                  bytes over the link
     operations   two for each multiply-add, one for each element of anything else but a transfer
     payload      bytes of the elements that a transfer moves, without what granules round up
-    argument     number of the kernel's argument that a transfer reads or writes; None on chip
     """
 
     step: Instruction
@@ -40,7 +39,6 @@ class InstructionProfile:
     offchip: bool
     operations: int
     payload: int
-    argument: int | None
 
     @property
     def engine(self) -> str:
@@ -53,14 +51,16 @@ class InstructionProfile:
 
 @dataclass(frozen=True)
 class WaitProfile:
-    """How long an engine stood at a wait in all; `after` is the instruction of `source` that its signal follows."""
+    """How long an engine stood at a wait in all: `before` which of its instructions, and `after` which one of `source`
+    the signal comes; None where the wait is the last of its engine, or the signal the first."""
 
     engine: str
     source: str
     event: int
     cycles: int
     location: Attribute
-    after: Instruction | None
+    before: InstructionProfile | None
+    after: InstructionProfile | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def kernel_profile(kernel: Kernel, time: KernelTime, target: Target) -> KernelPr
     """What a simulation counted, put in order."""
     tally = time.tally
     instructions = tuple(_instructions(kernel, tally, target))
-    waits = sorted(_waits(kernel, tally), key=lambda wait: -wait.cycles)
+    waits = sorted(_waits(kernel, tally, instructions), key=lambda wait: -wait.cycles)
     engines: list[EngineProfile] = []
     whole = time.cycles - target.launch_cycles
     for name in (name for name in target.engines if name in kernel.engines):
@@ -145,7 +145,6 @@ def _instructions(kernel: Kernel, tally: Tally, target: Target) -> Iterator[Inst
             any(case.offchip for case, _ in counts),
             sum(_operations(case) * count for case, count in counts),
             sum(_elements(case) * case.step.views[0].element.bytes * count for case, count in counts if case.link),
-            next((view.buffer for view in step.views if view.buffer < kernel.arguments), None),
         )  # fmt: skip
 
 
@@ -203,18 +202,28 @@ def _rate(step: Instruction, target: Target) -> float:
             return 0.0
 
 
-def _waits(kernel: Kernel, tally: Tally) -> Iterator[WaitProfile]:
+def _waits(kernel: Kernel, tally: Tally, profiles: Iterable[InstructionProfile]) -> Iterator[WaitProfile]:
     """Waits that took time; an event that stands at several places in the text is followed by its first signal."""
-    after: dict[tuple[str, str, int], Instruction] = {}
+    known = {one.step: one for one in profiles}
+    after: dict[EventKey, Instruction] = {}
     last: dict[str, Instruction] = {}
+    before: dict[EventStep, Instruction] = {}
+    standing: dict[str, list[EventStep]] = {}
     for step in kernel.steps():
         if isinstance(step, Instruction):
             last[step.engine] = step
-        elif step.signals and step.engine in last:
+            before.update(dict.fromkeys(standing.pop(step.engine, []), step))
+        elif not step.signals:
+            standing.setdefault(step.engine, []).append(step)
+        elif step.engine in last:
             after.setdefault(step.event, last[step.engine])
     for step, cycles in tally.stalled.items():
         source, engine, number = step.event
-        yield WaitProfile(engine, source, number, cycles, step.op.location, after.get(step.event))
+        reason, held = after.get(step.event), before.get(step)
+        yield WaitProfile(
+            engine, source, number, cycles, step.op.location,
+            known.get(held) if held else None, known.get(reason) if reason else None,
+        )  # fmt: skip
 
 
 def merged(waits: tuple[WaitProfile, ...]) -> Counter[tuple[str, str]]:

@@ -38,14 +38,17 @@ KERNELS = "kernels"
 @dataclass(frozen=True, slots=True)
 class Span:
     """A slice of a lane in [start, end) cycles. `kind`: kernel, instruction, loop (one engine's, executed as a whole),
-    repeat (iterations that were not walked) or wait. `args`: loop counters, bytes, place in the source and the like."""
+    repeat (iterations that were not walked) or wait. `place`: in the source, empty where that is unknown; `counters`:
+    of the loops around it; `args`: bytes and the like."""
 
     lane: int
     name: str
     kind: str
     start: int
     end: int
-    args: dict[str, object]
+    place: str
+    counters: dict[str, int]
+    args: dict[str, int | str]
 
 
 @dataclass
@@ -75,10 +78,21 @@ class Trace:
         """The whole nanosecond nearest to a cycle."""
         return round(cycle / self.target.clock_hz * 1e9)
 
-    def span(self, lane: int, name: str, kind: str, start: int, end: int, **args: object) -> None:
+    def span(
+        self,
+        lane: int,
+        name: str,
+        kind: str,
+        start: int,
+        end: int,
+        location: Attribute | None = None,
+        counters: dict[str, int] | None = None,
+        **args: int | str,
+    ) -> None:
         """A slice of a lane; empty ones are left out."""
         if end > start:
-            self.spans.append(Span(lane, name, kind, start, end, {k: value for k, value in args.items() if value != ""}))
+            place = self.place(location) if location is not None else ""
+            self.spans.append(Span(lane, name, kind, start, end, place, counters or {}, args))
 
     def counter(self, name: str, unit: str, time: int, value: float) -> None:
         """The value of a counter from a cycle on."""
@@ -108,7 +122,9 @@ class Trace:
             start, end = self.nanos(span.start), self.nanos(span.end)
             yield {
                 "ph": "X", "pid": 0, "tid": span.lane, "name": span.name, "cat": span.kind, "ts": micros(start),
-                "dur": micros(end - start), "args": {"cycles": span.end - span.start, **span.args},
+                "dur": micros(end - start),
+                "args": {"cycles": span.end - span.start, **span.counters, **span.args}
+                | ({"source": span.place} if span.place else {}),
             }  # fmt: skip
 
 
@@ -148,11 +164,11 @@ class KernelRecorder:
         """A slice, the arrows that end at it, and what it moves through the port."""
         trace, step, begin = self.trace, case.step, self.start
         lane = trace.lanes[step.engine]
-        args: dict[str, object] = dict(zip(step.loops, counters, strict=False))
-        args["source"] = trace.place(step.op.location)
+        args: dict[str, int | str] = {}
         if case.link is not None:
-            args |= {"link": case.link[0], "bytes": case.link[1], "completed": self.start + done}
-        trace.span(lane, what(step), "instruction", begin + start, begin + end, **args)
+            args = {"link": case.link[0], "bytes": case.link[1], "completed": self.start + done}
+        at = dict(zip(step.loops, counters, strict=False))
+        trace.span(lane, what(step), "instruction", begin + start, begin + end, step.op.location, at, **args)
         for name, source in self.waiting.pop(step.engine, []):
             trace.flow(name, source, lane, begin + start)
         if end > start:
@@ -166,8 +182,8 @@ class KernelRecorder:
 
     def loop(self, engine: str, loop: Loop, counters: Counters, start: int, end: int) -> None:
         """A loop that was not walked is one slice."""
-        lane, place = self.trace.lanes[engine], self.trace.place(loop.op.location)
-        self.trace.span(lane, f"for %{loop.name}", "loop", self.start + start, self.start + end, source=place)
+        lane, begin = self.trace.lanes[engine], self.start
+        self.trace.span(lane, f"for %{loop.name}", "loop", begin + start, begin + end, loop.op.location)
 
     def signal(self, step: EventStep, counters: Counters, time: int) -> None:
         """Where the arrow begins; a credit that precedes all instructions has none."""
@@ -175,9 +191,8 @@ class KernelRecorder:
 
     def wait(self, step: EventStep, counters: Counters, start: int, end: int) -> None:
         """A slice where the engine stands, and the arrow, which ends at the next instruction."""
-        place = self.trace.place(step.op.location)
-        lane, name = self.trace.lanes[step.engine], f"wait for {step.event[0]}"
-        self.trace.span(lane, name, "wait", self.start + start, self.start + end, event=step.event[2], source=place)
+        lane, name, begin = self.trace.lanes[step.engine], f"wait for {step.event[0]}", self.start
+        self.trace.span(lane, name, "wait", begin + start, begin + end, step.op.location, event=step.event[2])
         queue = self.signals.get(step.event)
         for _ in range(step.times if queue else 0):
             source = queue.popleft() if queue else None
@@ -191,10 +206,10 @@ class KernelRecorder:
         self.signals.clear()
         self.waiting.clear()
 
-    def finish(self, cycles: int, location: str) -> None:
+    def finish(self, cycles: int) -> None:
         """The slice of the kernel, and how many bytes of each memory its buffers take from first to last use."""
         trace, name = self.trace, self.kernel.name
-        trace.span(_KERNELS, name, "kernel", self.start, self.start + cycles, source=location)
+        trace.span(_KERNELS, name, "kernel", self.start, self.start + cycles, self.kernel.op.location)
         changes: dict[str, list[tuple[int, int]]] = {}
         for number, (first, last) in self.used.items():
             buffer = self.kernel.buffers[number]
@@ -203,4 +218,3 @@ class KernelRecorder:
                 changes.setdefault(buffer.memory, []).extend([(first, buffer.size), (last, -buffer.size)])
         for memory, steps in changes.items():
             trace.count(f"{memory} in use", steps)
-

@@ -11,9 +11,10 @@ from tilewright.dialects.locations import parts
 from tilewright.lowering.plan_report import MemoryPlan, Placed, plans_of
 from tilewright.runtime.report import Json
 
-from ..plan_picture import plan_svg
+from ..pictures.memory import map_of
 from ..render import bytes_text, table
-from .section import Html, Part, Section, Subject
+from .figures import figure
+from .section import Part, Section, Subject
 
 LARGEST = 5
 """Buffers named at the peak of a memory."""
@@ -25,7 +26,7 @@ def memory_section(subject: Subject) -> Section | None:
     if not planned:
         return None
     plans = plans_of(planned[-1].module)
-    shown: list[Part] = [plans_table(plans), largest_table(plans), *(Html(plan_svg(plan)) for plan in plans)]
+    shown: list[Part] = [plans_table(plans), largest_table(plans), *(figure(map_of([plan])) for plan in plans)]
     return Section("memory", "What lies where in memory", shown, [plan_json(plan) for plan in plans])
 
 

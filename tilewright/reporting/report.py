@@ -15,8 +15,10 @@ from tilewright.ir.diagnostics import did_you_mean
 from tilewright.runtime.report import Json, target_name
 
 from ..errors import plain_error
+from ..module import Module
 from ..program import Program
 from ..render import PLAIN_WIDTH
+from .advice import shapes_section
 from .differences import DIFFERENCES
 from .parts import page, terminal
 from .section import Section, Subject
@@ -43,7 +45,7 @@ class Report:
             f'<link rel="icon" href="data:,">\n<style>\n{_asset("page.css")}</style>\n</head>\n<body>\n'
             f"<header><h1>{escape(title)}</h1><nav>{links}</nav></header>\n<main>\n"
             + "\n".join(page(section) for section in self.sections)
-            + f"\n</main>\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+            + f"\n</main>\n<script>\n{_asset('page.js')}{_asset('timeline.js')}</script>\n</body>\n</html>\n"
         )
 
     def json(self) -> dict[str, Json]:
@@ -77,6 +79,12 @@ def report(program: Program, sections: Sequence[str] = ()) -> Report:
     subject = Subject(program)
     made = [make(subject) for key, make in SECTIONS.items() if not sections or key in sections]
     return Report(title_of(program), tuple(section for section in made if section is not None))
+
+
+def advice_of(module: Module) -> Report | None:
+    """What keeps a program from being compiled as it is: dimensions without a size; None where nothing does."""
+    section = shapes_section(module)
+    return None if section is None else Report(Path(module.source.file).name, (section,))
 
 
 def diff(a: Program, b: Program) -> Report:

@@ -12,6 +12,7 @@ from rich.table import Table
 from tilewright.runtime.machine import MachineResult
 from tilewright.runtime.report import Json, machine_figures
 
+from ..profiling import Profile
 from ..program import Program
 
 
@@ -53,7 +54,12 @@ class Subject:
     @cached_property
     def result(self) -> MachineResult | None:
         """What the machine counts without data; None where the program was not compiled to the hardware level."""
-        return self.program.analyze() if self.program.level == "hardware" else None
+        return self.profile.result if self.profile is not None else None
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """Where the time goes; None where the program was not compiled to the hardware level."""
+        return Profile.of(self.program) if self.program.level == "hardware" else None
 
     @cached_property
     def figures(self) -> dict[str, Json] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .advice import advice_section
+from .baseline import baseline_section
+from .dataflow import dataflow_section
 from .fusion import fusion_section
 from .kernels import kernels_section
 from .levels import levels_section
@@ -21,6 +23,8 @@ SECTIONS: dict[str, SectionMaker] = {
     "fusion": fusion_section,
     "kernels": kernels_section,
     "profile": profile_section,
+    "dataflow": dataflow_section,
+    "baseline": baseline_section,
     "advice": advice_section,
     "memory": memory_section,
     "levels": levels_section,

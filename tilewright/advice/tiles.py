@@ -1,0 +1,121 @@
+"""Tile sizes and slots: lanes that idle, memory that is left over, engines that could run ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tilewright.dialects import cost, hardware
+from tilewright.runtime.machine.cases import Case
+from tilewright.runtime.machine.profile import InstructionProfile
+from tilewright.runtime.machine.program import External, Instruction, Kernel
+from tilewright.runtime.machine.what_if import cycles_with_slot, scaled
+
+from ..profiling import Profile, place
+from ..render import bytes_text
+from .base import Advice, external_of, label, launches, rows, saving
+
+MOSTLY = 0.5
+"""Share of an instruction's cycles that start-up takes at most without being mentioned: below it, tiles twice as large
+would save less than a quarter of them."""
+
+TWICE = 2
+"""The least factor by which tiles grow: what an axis is cut into becomes half as many parts."""
+
+
+def idle_lanes(profile: Profile) -> Iterator[Advice]:
+    """Vector instructions on so few elements that the engine mostly starts up."""
+    target = profile.program.target
+    for launch, kernel, one in rows(profile):
+        op = one.step.op
+        if not isinstance(op, hardware.VectorOp) or one.executed < 2:
+            continue
+        out = one.step.output.element
+        start = cost.vector_cycles(target, op.fn.data, 1, out.bytes, out.compute, one.engine) - 1
+        if start * one.executed <= MOSTLY * one.cycles:
+            continue
+
+        def change(case: Case, one: InstructionProfile = one, start: int = start) -> Case:
+            return replace(case, cycles=max(case.cycles - start, 0)) if case.step is one.step else case
+
+        yield Advice(
+            "idle vector lanes",
+            f"'{one.what}' in {kernel.name} runs {one.executed} times on {one.operations // one.executed} elements; "
+            f"starting up is {start} of {one.cycles // one.executed} cycles each time",
+            "take larger tiles along the axes of the vector instructions",
+            saving(profile, launch, kernel, change),
+            place(one.location),
+        )
+
+
+def small_tiles(profile: Profile) -> Iterator[Advice]:
+    """Operands that are read again and again while the memory for larger tiles is left over."""
+    target = profile.program.target
+    for number, (launch, kernel) in enumerate(launches(profile)):
+        used = held_bytes(launch.kernel)
+        loads: dict[External, list[InstructionProfile]] = {}
+        for one in kernel.instructions:
+            external = external_of(launch, one)
+            if external is not None and one.step.views[0].memory == target.offchip:
+                loads.setdefault(external, []).append(one)
+        reads = {flow.tensor.number: flow.read for flow in profile.traffic.flows if flow.launch == number}
+        for external, group in loads.items():
+            size = external.layout.size_bytes
+            read = reads.get(profile.machine.program.externals.index(external), 0)
+            if read < TWICE * size or any(used[name] * TWICE > target.memories[name].bytes for name in used):
+                continue
+            found = {one.step for one in group}
+
+            def change(case: Case, steps: set[Instruction] = found) -> Case:
+                return scaled(case, 1 / TWICE) if case.step in steps else case
+
+            room = {name: bytes_text(target.memories[name].bytes) for name in used}
+            held = ", ".join(f"{bytes_text(count)} of {room[name]} in {name}" for name, count in used.items())
+            yield Advice(
+                "tiles that leave memory unused",
+                f"{kernel.name} reads {label(profile, external)} ({bytes_text(size)}) {read / size:.1f} times, and "
+                f"holds no more than {held}",
+                "take tiles twice as large along the axes that it does not have: it is read half as often",
+                saving(profile, launch, kernel, change),
+                place(group[0].location),
+            )
+
+
+def double_buffers(profile: Profile) -> Iterator[Advice]:
+    """Engines that stand until the tile before is let go, though another slot would let them go on."""
+    target = profile.program.target
+    for launch, kernel in launches(profile):
+        used = held_bytes(launch.kernel)
+        for wait in kernel.waits:
+            if wait.before is None:
+                continue
+            written = wait.before.step.output
+            buffer = launch.kernel.buffers[written.buffer]
+            if written.buffer < launch.kernel.arguments:
+                continue
+            cycles = cycles_with_slot(launch.kernel, target, (wait.source, wait.engine, wait.event))
+            if cycles is None or cycles >= kernel.cycles:
+                continue
+            slot = buffer.size // buffer.slots
+            free = target.memories[buffer.memory].bytes - used[buffer.memory]
+            change = "give it another slot" if slot <= free else "make the tile smaller, so that another slot fits"
+            yield Advice(
+                "too few slots",
+                f"'{wait.before.what}' into {_named(buffer.name)} of {kernel.name} ({buffer.slots} × "
+                f"{bytes_text(slot)}) waits {wait.cycles} cycles for {wait.source} to let go of the tile before",
+                f"{change}: {bytes_text(free)} of {buffer.memory} are free",
+                kernel.cycles - cycles,
+                place(wait.before.location),
+            )
+
+
+def held_bytes(kernel: Kernel) -> dict[str, int]:
+    """The end of the highest buffer of a kernel in each memory that it has buffers in."""
+    found: dict[str, int] = {}
+    for buffer in kernel.buffers[kernel.arguments :]:
+        found[buffer.memory] = max(found.get(buffer.memory, 0), (buffer.offset or 0) + buffer.size)
+    return found
+
+
+def _named(name: str) -> str:
+    return name if name.startswith("%") else "a tile"

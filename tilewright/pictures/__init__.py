@@ -1,0 +1,1 @@
+"""Pictures of a compiled program; `pictures.all` lists them. Each is made of its figures alone."""
