@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from example_programs import FOLDER
+from machine_programs import row_pipeline
 
 import tilewright
 
@@ -112,3 +113,94 @@ def test_links_lead_to_their_sections(page: Any) -> None:
     for link in page.locator("nav a").all():
         link.click()
         assert page.locator(link.get_attribute("href")).bounding_box()["y"] < page.viewport_size["height"]
+
+
+def reach(page: Any) -> tuple[float, float]:
+    """The cycles that the first timeline shows."""
+    page.wait_for_timeout(100)  # a frame
+    shown = page.locator("figure.timeline").first
+    return float(shown.get_attribute("data-from")), float(shown.get_attribute("data-to"))
+
+
+def test_a_timeline_zooms_and_says_what_the_pointer_rests_on(page: Any) -> None:
+    shown = page.locator("figure.timeline").first
+    canvas, said = shown.locator("canvas"), shown.locator("output")
+    canvas.scroll_into_view_if_needed()
+    start, end = reach(page)
+    assert start == 0 and end > 1000
+    box = canvas.bounding_box()
+    canvas.hover(position={"x": box["width"] / 2, "y": 6 + 10})  # the lane of kernels
+    assert "mlp_0" in said.inner_text() and f"{int(end)} cycles from 0" in said.inner_text()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)  # twice twice as close
+    page.keyboard.up("Control")
+    near = reach(page)
+    assert near[1] - near[0] == pytest.approx(end / 4, rel=0.01) and near[0] > 0
+    page.mouse.wheel(0, -100)  # without Ctrl the page scrolls
+    assert reach(page) == near
+    shown.locator("button", has_text="all").click()
+    assert reach(page) == (start, end)
+    canvas.focus()
+    page.keyboard.press("+")
+    assert reach(page)[1] - reach(page)[0] == pytest.approx(end / 2)
+    middle = reach(page)
+    page.keyboard.press("ArrowRight")
+    assert reach(page)[0] > middle[0]
+    page.keyboard.press("0")
+    canvas.dblclick(position={"x": 200, "y": 20})
+    assert reach(page)[1] - reach(page)[0] == pytest.approx(end / 4)
+    before = reach(page)
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 400, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 20)
+    page.mouse.up()
+    assert reach(page)[0] > before[0]
+
+
+def test_instructions_name_their_place_and_counters(page: Any) -> None:
+    """Somewhere on the vector engine's lane something of the source runs."""
+    shown = page.locator("figure.timeline").first
+    canvas, said = shown.locator("canvas"), shown.locator("output")
+    canvas.scroll_into_view_if_needed()
+    names = page.evaluate("JSON.parse(document.querySelector('figure.timeline script').textContent).lanes")
+    width, texts = canvas.bounding_box()["width"], set[str]()
+    for x in range(100, int(width) - 10, 25):
+        canvas.hover(position={"x": x, "y": 6 + names.index("vector") * 26 + 10})
+        texts.add(said.inner_text())
+    assert any("vector " in text and "mlp.mlir:" in text and "cycles from" in text for text in texts)
+
+
+def test_pictures_say_what_they_show(page: Any) -> None:
+    for name, what in (
+        ("roofline", "operations per byte"),
+        ("tensors", "bytes, "),
+        ("dataflow", "→"),
+        ("memory", "time"),
+    ):
+        titles = page.locator(f"figure.{name} title").all_text_contents()
+        assert any(what in title for title in titles), name
+    edges = page.locator("figure.dataflow path").count()
+    assert edges >= 5 and page.locator("figure.timeline").count() == 2  # the other one is of the unfused program
+
+
+def test_tens_of_thousands_of_spans_can_be_zoomed_into(browser: Any, tmp_path: Path) -> None:
+    """Each frame draws pixels, not spans."""
+    program = tilewright.compile(tilewright.load(row_pipeline(15_000)))
+    made = tilewright.report(program, ["profile"])
+    (tmp_path / "long.html").write_text(made.html())
+    opened = browser.new_page()
+    said: list[str] = []
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.goto((tmp_path / "long.html").as_uri())
+    spans = opened.evaluate("JSON.parse(document.querySelector('figure.timeline script').textContent).spans.length")
+    assert spans > 40_000
+    cycles = reach(opened)[1]
+    for _ in range(10):
+        opened.locator("figure.timeline button").first.click()
+    start, end = reach(opened)
+    assert end - start == pytest.approx(cycles / 1024, abs=1)
+    canvas = opened.locator("figure.timeline canvas")
+    canvas.hover(position={"x": 400, "y": 40})
+    assert said == []
+    opened.close()

@@ -32,6 +32,7 @@ __all__ = [
     "load",
     "load_program",
     "load_target",
+    "picture",
     "report",
     "save",
     "validate",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .api import compile
     from .errors import CheckError
     from .module import Module, TensorSpec, load
+    from .pictures.all import picture
     from .program import Program
     from .reporting.report import Report, diff, report
     from .result import Run
@@ -71,6 +73,7 @@ _HOMES = {
     "load": "module",
     "load_program": "saved",
     "load_target": "dialects.target",
+    "picture": "pictures.all",
     "report": "reporting.report",
     "save": "saved",
     "validate": "validation",

@@ -10,11 +10,13 @@ import click
 
 from .api import Objective, compile
 from .cli_import import read_program
-from .cli_options import Session, constants_option, program_options
+from .cli_options import Session, constants_option, parse_files, program_options
 from .cli_output import check_files, emit, json_option, trace_option
 from .files import write_atomically
+from .pictures.all import PICTURES, check_name
+from .pictures.picture import form_of
 from .profile_tables import summary, tables
-from .profiling import Profile, trace
+from .profiling import Profile
 from .render import console
 
 
@@ -23,6 +25,14 @@ from .render import console
 @constants_option
 @trace_option
 @json_option
+@click.option(
+    "--picture",
+    "pictures",
+    multiple=True,
+    metavar="NAME=FILE",
+    callback=parse_files,
+    help=f"Draw one of {', '.join(PICTURES)}; FILE ends in .svg, .png, or .json for its figures.",
+)
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
 @click.pass_obj
 def analyze_command(
@@ -34,19 +44,25 @@ def analyze_command(
     objective: Objective | None,
     trace_path: Path | None,
     json_path: Path | None,
+    pictures: dict[str, Path],
     unfused: bool,
 ) -> None:
     """Compiles the program in FILE and simulates it without data: cycles, bytes and utilisation of kernels, engines,
     source operations and their classes, and what waits for what. The time it takes does not depend on trip counts.
     """
-    check_files(trace_path, json_path)
+    for name, path in pictures.items():
+        check_name(name)
+        form_of(path)
+    check_files(trace_path, json_path, *pictures.values())
     program = compile(
         read_program(file, dims, constants), target, objective=objective, unfused=unfused, watch=session.watch
     )
     profile = Profile.of(program)
     emit(profile.json(), json_path, partial(_show, profile))
     if trace_path is not None:
-        write_atomically(trace_path, json.dumps(trace(program)))
+        write_atomically(trace_path, json.dumps(profile.timeline.json()))
+    for name, path in pictures.items():
+        PICTURES[name](profile).save(path)
 
 
 def _show(profile: Profile) -> None:

@@ -16,7 +16,7 @@ class Costs:
 
     cycles     their engines were occupied, all engines together; `engines`: each
     queued     their engines stood before the off-chip port
-    waited     their engines stood at waits before them; `waits_for`: by the engine that they waited for
+    waited     their engines stood at waits before them; `waits_for`: by the engine that waited and the one waited for
     bytes      moved off chip
     used       cycles that their engines would have needed at their full rate
     """
@@ -27,18 +27,18 @@ class Costs:
     bytes: int
     used: float
     engines: dict[str, int]
-    waits_for: dict[str, int]
+    waits_for: dict[tuple[str, str], int]
 
     @staticmethod
     def of(instructions: Iterable[InstructionProfile], waits: Iterable[WaitProfile]) -> Costs:
         """Of instructions and the waits before them."""
         rows = list(instructions)
         engines: Counter[str] = Counter()
-        waiting: Counter[str] = Counter()
+        waiting: Counter[tuple[str, str]] = Counter()
         for one in rows:
             engines[one.engine] += one.cycles
         for wait in waits:
-            waiting[wait.source] += wait.cycles
+            waiting[wait.engine, wait.source] += wait.cycles
         return Costs(
             engines.total(), sum(one.queued for one in rows), waiting.total(),
             sum(one.bytes for one in rows if one.offchip), sum((one.utilization or 0.0) * one.cycles for one in rows),
@@ -61,18 +61,20 @@ class Costs:
 
     @property
     def bound(self) -> str:
-        """What takes longest: an engine at work, one that is waited for, or the off-chip port that is queued for."""
-        candidates = {name: (cycles, name) for name, cycles in self.engines.items()}
-        candidates |= {f"for {name}": (cycles, f"waits for {name}") for name, cycles in self.waits_for.items()}
-        candidates["port"] = (self.queued, "off-chip port")
-        return max(candidates.values(), key=lambda one: one[0])[1]
+        """The engine that works longest, and whom it waits for where that takes longer than the work."""
+        name = max(self.engines, key=lambda engine: self.engines[engine], default="")
+        waits = {source: cycles for (engine, source), cycles in self.waits_for.items() if engine == name}
+        longest = max(waits, key=lambda source: waits[source], default=None)
+        if longest is not None and waits[longest] > self.engines[name]:
+            return f"{name}, waits for {longest}"
+        return name
 
     def json(self) -> dict[str, Json]:
-        """Keys: cycles, queued, waited, bytes, utilization, engines, waits_for, bound."""
+        """Keys: cycles, queued, waited, bytes, utilization, engines, waits (engine, for, cycles), bound."""
+        waits: list[Json] = [{"engine": a, "for": b, "cycles": n} for (a, b), n in self.waits_for.items()]
         return {
             "cycles": self.cycles, "queued": self.queued, "waited": self.waited, "bytes": self.bytes,
-            "utilization": self.utilization, "engines": {**self.engines}, "waits_for": {**self.waits_for},
-            "bound": self.bound,
+            "utilization": self.utilization, "engines": {**self.engines}, "waits": waits, "bound": self.bound,
         }  # fmt: skip
 
 

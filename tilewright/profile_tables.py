@@ -43,6 +43,12 @@ def kernel_table(profile: Profile) -> Table:
     return made
 
 
+def at(profile: Profile, where: str) -> str:
+    """A place as it is shown: without the file where that is the program's."""
+    file = profile.program.source.source.file
+    return where.removeprefix(f"{file}:").rpartition("/")[2]
+
+
 def _bandwidth(profile: Profile, moved: int, cycles: int) -> str:
     return f"{moved * profile.program.target.clock_hz / max(cycles, 1) / 1e9:.1f}"
 
@@ -66,7 +72,7 @@ def source_table(profile: Profile) -> Table:
     """Per operation of the source: where it stands, its class and costs."""
     made = table("operation", "at", "class", *_COSTS, "bound by", right=_COSTS)
     for row in profile.sources[:LONGEST]:
-        made.add_row(row.name, row.place.rpartition("/")[2], row.kind, *_costs(profile, row.costs), row.costs.bound)
+        made.add_row(row.name, at(profile, row.place), row.kind, *_costs(profile, row.costs), row.costs.bound)
     return made
 
 
@@ -100,12 +106,12 @@ def gap_table(profile: Profile) -> Table:
     whole = max(profile.result.cycles, 1)
     for wait, _ in sorted(found, key=lambda row: -row[0].cycles)[:LONGEST]:
         before, after = (one.what if one else "" for one in (wait.before, wait.after))
-        at = place(wait.after.location).rpartition("/")[2] if wait.after else ""
-        made.add_row(wait.engine, before, wait.source, after, at, str(wait.cycles), f"{wait.cycles / whole:.1%}")
+        where = at(profile, place(wait.after.location)) if wait.after else ""
+        made.add_row(wait.engine, before, wait.source, after, where, str(wait.cycles), f"{wait.cycles / whole:.1%}")
     return made
 
 
-_COSTS = ("cycles", "share", "off chip", "GB/s", "of the unit", "waiting")
+_COSTS = ("cycles", "share", "off chip", "GB/s", "of unit", "waiting")
 
 
 def _costs(profile: Profile, costs: Costs) -> tuple[str, ...]:

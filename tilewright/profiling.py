@@ -25,10 +25,13 @@ from .tensors import Traffic, traffic
 TRANSFERS = "loads and stores"
 """Class of the transfers that belong to no operation but to the kernel as a whole."""
 
+NORMS = "norm/activation"
+"""Class of normalisations and activations."""
+
 _CLASSES = {
     graph_elementwise.__name__: "elementwise",
     graph_linear.__name__: "tensor",
-    graph_norm.__name__: "normalisation and activation",
+    graph_norm.__name__: NORMS,
     graph_shape.__name__: "layout",
 }
 _ACTIVATIONS = {"graph.gelu", "graph.silu", "graph.relu", "graph.sigmoid", "graph.tanh", "graph.leaky_relu"}
@@ -47,9 +50,9 @@ _INSTRUCTIONS = {
 
 
 def operator_class(op: Operation) -> str:
-    """Elementwise, reduction, tensor, layout, or normalisation and activation."""
+    """Elementwise, reduction, tensor, layout, or norm/activation."""
     if op.name in _ACTIVATIONS:
-        return "normalisation and activation"
+        return NORMS
     if op.name.startswith("graph.reduce"):
         return "reduction"
     known = next((name for kind, name in _PRIMITIVES.items() if isinstance(op, kind)), None)

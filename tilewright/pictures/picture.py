@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tilewright.runtime.report import Json
@@ -60,15 +61,23 @@ def form_of(path: Path) -> str:
 
 def _pixels(drawing: Drawing) -> bytes:
     try:
-        from resvg_py import svg_to_bytes
+        letters = _has_letters()
     except ImportError:
         raise plain_error("PNG needs the extra 'png': pip install 'tilewright[png]'") from None
+    if not letters:
+        raise plain_error("no font is installed to write PNG with: install one, say DejaVu Sans, or write SVG")
+    return _rendered(drawing)
 
-    def drawn(what: Drawing) -> bytes:
-        return bytes(svg_to_bytes(svg_string=str(what), zoom=SCALE, background="white"))
 
+@cache
+def _has_letters() -> bool:
+    """Whether text becomes visible: the renderer leaves it out, without a word, where it finds no font."""
     blank, written = Drawing(20, 20, ""), Drawing(20, 20, "")
     written.text(2, 14, "Mm")
-    if drawn(blank) == drawn(written):
-        raise plain_error("no font is installed to write PNG with: install one, say DejaVu Sans, or write SVG")
-    return drawn(drawing)
+    return _rendered(blank) != _rendered(written)
+
+
+def _rendered(drawing: Drawing) -> bytes:
+    from resvg_py import svg_to_bytes
+
+    return bytes(svg_to_bytes(svg_string=str(drawing), zoom=SCALE, background="white"))

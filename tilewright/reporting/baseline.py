@@ -30,7 +30,7 @@ def baseline_section(subject: Subject) -> Section | None:
 
 def classes_side_by_side(first: Profile, second: Profile, one: str, other: str) -> Table:
     """Per class of operation: engine cycles, bytes and waiting of two programs; the time of both in the last row."""
-    columns = [f"{what}, {name}" for what in ("cycles", "off chip", "waiting") for name in (one, other)]
+    columns = [f"{name} {what}" for what in ("cycles", "bytes", "waiting") for name in (one, other)]
     made = table("class of operation", *columns, right=columns)
     for kind in dict.fromkeys([*first.classes, *second.classes]):
         both = [profile.classes.get(kind, NOTHING) for profile in (first, second)]

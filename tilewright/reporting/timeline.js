@@ -89,7 +89,9 @@ for (const figure of document.querySelectorAll("figure.timeline")) {
     const tens = 10 ** Math.floor(Math.log10(rough));
     const tick = Math.max([1, 2, 5, 10].find((factor) => factor * tens >= rough) * tens, 1);
     for (let at = Math.ceil(view.from / tick) * tick; at <= view.to; at += tick) {
-      pen.fillRect(x(at), TOP, 0.5, height - TOP - AXIS + 4);
+      pen.globalAlpha = 0.3;
+      pen.fillRect(x(at), TOP, 1, height - TOP - AXIS + 4);
+      pen.globalAlpha = 1;
       pen.fillText(`${at}`, x(at) + 3, height - 8);
     }
     [figure.dataset.from, figure.dataset.to] = [view.from, view.to];
