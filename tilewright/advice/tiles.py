@@ -8,12 +8,12 @@ from dataclasses import replace
 from tilewright.dialects import cost, hardware
 from tilewright.runtime.machine.cases import Case
 from tilewright.runtime.machine.profile import InstructionProfile
-from tilewright.runtime.machine.program import External, Instruction, Kernel
-from tilewright.runtime.machine.what_if import cycles_with_slot, scaled
+from tilewright.runtime.machine.program import Kernel
+from tilewright.runtime.machine.what_if import cycles_with_larger_tiles, cycles_with_slot
 
 from ..profiling import Profile, place
 from ..render import bytes_text
-from .base import Advice, external_of, label, launches, rows, saving
+from .base import Advice, launches, rows, saving
 
 MOSTLY = 0.5
 """Share of an instruction's cycles that start-up takes at most without being mentioned: below it, tiles twice as large
@@ -49,36 +49,28 @@ def idle_lanes(profile: Profile) -> Iterator[Advice]:
 
 
 def small_tiles(profile: Profile) -> Iterator[Advice]:
-    """Operands that are read again and again while the memory for larger tiles is left over."""
+    """Loops over tiles of which twice as large ones would fit: latencies and start-up are paid half as often, and what
+    each iteration loads again is loaded half as often."""
     target = profile.program.target
-    for number, (launch, kernel) in enumerate(launches(profile)):
+    for launch, kernel in launches(profile):
         used = held_bytes(launch.kernel)
-        loads: dict[External, list[InstructionProfile]] = {}
-        for one in kernel.instructions:
-            external = external_of(launch, one)
-            if external is not None and one.step.views[0].memory == target.offchip:
-                loads.setdefault(external, []).append(one)
-        reads = {flow.tensor.number: flow.read for flow in profile.traffic.flows if flow.launch == number}
-        for external, group in loads.items():
-            size = external.layout.size_bytes
-            read = reads.get(profile.machine.program.externals.index(external), 0)
-            if read < TWICE * size or any(used[name] * TWICE > target.memories[name].bytes for name in used):
-                continue
-            found = {one.step for one in group}
-
-            def change(case: Case, steps: set[Instruction] = found) -> Case:
-                return scaled(case, 1 / TWICE) if case.step in steps else case
-
-            room = {name: bytes_text(target.memories[name].bytes) for name in used}
-            held = ", ".join(f"{bytes_text(count)} of {room[name]} in {name}" for name, count in used.items())
-            yield Advice(
-                "tiles that leave memory unused",
-                f"{kernel.name} reads {label(profile, external)} ({bytes_text(size)}) {read / size:.1f} times, and "
-                f"holds no more than {held}",
-                "take tiles twice as large along the axes that it does not have: it is read half as often",
-                saving(profile, launch, kernel, change),
-                place(group[0].location),
-            )
+        if not used or any(used[name] * TWICE > target.memories[name].bytes for name in used):
+            continue
+        found = [(cycles_with_larger_tiles(launch.kernel, target, loop), loop) for loop in launch.kernel.loops()]
+        cycles, loop = min(((c, loop) for c, loop in found if c is not None), key=lambda row: row[0], default=(0, None))
+        if loop is None or cycles >= kernel.cycles:
+            continue
+        held = ", ".join(
+            f"{bytes_text(count)} of {bytes_text(target.memories[name].bytes)} in {name}"
+            for name, count in used.items()
+        )
+        yield Advice(
+            "tiles that leave memory unused",
+            f"{kernel.name} walks tiles one by one in the loop over %{loop.name}, and holds no more than {held}",
+            f"take tiles twice as large along %{loop.name}",
+            kernel.cycles - cycles,
+            place(loop.op.location),
+        )
 
 
 def double_buffers(profile: Profile) -> Iterator[Advice]:
@@ -94,10 +86,11 @@ def double_buffers(profile: Profile) -> Iterator[Advice]:
             if written.buffer < launch.kernel.arguments:
                 continue
             cycles = cycles_with_slot(launch.kernel, target, (wait.source, wait.engine, wait.event))
-            if cycles is None or cycles >= kernel.cycles:
-                continue
             slot = buffer.size // buffer.slots
             free = target.memories[buffer.memory].bytes - used[buffer.memory]
+            # Where there are several slots, and no room for more, smaller tiles are no better than fewer slots.
+            if cycles is None or cycles >= kernel.cycles or (slot > free and buffer.slots > 1):
+                continue
             change = "give it another slot" if slot <= free else "make the tile smaller, so that another slot fits"
             yield Advice(
                 "too few slots",
