@@ -238,7 +238,7 @@ def test_too_few_slots() -> None:
     assert "'dma gm->ub' into %in of k (1 × 12.5 KiB) waits" in one.evidence
     assert "for vector to let go" in one.evidence and one.change.startswith("give it another slot: 235.5 KiB of ub")
     assert one.saving == cycles(slotted(50, 1)) - cycles(slotted(50, 2)) > 0
-    assert "too few slots" not in rules(of(slotted(50, 8)))
+    assert "too few slots" not in rules(of(slotted(50, 16)))
 
 
 def test_a_slot_that_does_not_fit() -> None:

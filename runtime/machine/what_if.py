@@ -60,7 +60,8 @@ def cycles_with_slot(kernel: Kernel, target: Target, event: EventKey) -> int | N
 def cycles_with_larger_tiles(kernel: Kernel, target: Target, loop: Loop) -> int | None:
     """Cycles of a launch, were tiles twice as large along a loop: it has half the iterations, and everything in it does
     twice the work at once. Only what it loads from off chip without regard to its counter, again in each iteration,
-    stays as large. None where the loop moves nothing off or on the chip, has bounds that change, or no two iterations."""
+    stays as large. None where the loop moves nothing off chip or from there, has bounds that change, or no two
+    iterations."""
     if loop.lower.constant is None or loop.upper.constant is None or loop.upper.constant - loop.lower.constant < 2:
         return None
     end = loop.upper.constant - (loop.upper.constant - loop.lower.constant) // 2
