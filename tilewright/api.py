@@ -83,7 +83,7 @@ def compile(
 
         run_pipeline(op, passes, after=after)
     twin = partial(compile, module, unfused=True) if "fuse" in remaining(module.op) else None
-    return Program(module, tuple(snapshots), twin)
+    return Program(module, tuple(snapshots), twin, unfused)
 
 
 def prepared(module: Module, target: str | Target | None, objective: Objective | None) -> ModuleOp:

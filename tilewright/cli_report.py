@@ -21,6 +21,7 @@ from .reporting.sections import SECTIONS
 @constants_option
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--section", "sections", multiple=True, metavar="NAME", help=f"Only this: {', '.join(SECTIONS)}.")
+@click.option("--unfused", is_flag=True, help="One kernel per named operation.")
 @click.option("--advice", is_flag=True, help="Only what would help, as --section advice.")
 @html_option
 @json_option
@@ -34,6 +35,7 @@ def report_command(
     objective: Objective | None,
     pipeline: str | None,
     sections: tuple[str, ...],
+    unfused: bool,
     advice: bool,
     html_path: Path | None,
     json_path: Path | None,
@@ -48,7 +50,7 @@ def report_command(
     module = read_program(file, dims, constants)
     made = advice_of(module) if sections == ("advice",) else None
     if made is None:
-        made = report(compile(module, target, pipeline, objective, watch=session.watch), sections)
+        made = report(compile(module, target, pipeline, objective, unfused, watch=session.watch), sections)
     emit(made.json(), json_path, partial(show_report, made) if html_path is None or sections else None)
     if html_path is not None:
         write_atomically(html_path, made.html())

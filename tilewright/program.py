@@ -68,6 +68,8 @@ class Program:
     snapshots: tuple[Snapshot, ...] = field(repr=False)
     unfused_twin: Callable[[], Program] | None = field(default=None, repr=False)
     """Compiles the same source with one kernel per named op; None where the source is fused already."""
+    is_unfused: bool = field(default=False, repr=False)
+    """Whether it was compiled with one kernel per named op itself."""
 
     @property
     def module(self) -> ModuleOp:

@@ -14,8 +14,9 @@ from .section import Heading, Section, Subject
 
 
 def baseline_section(subject: Subject) -> Section | None:
-    """Both profiles side by side; None where there is no baseline: the source is fused already, or not compiled."""
-    profile, twin = subject.profile, subject.program.unfused_program
+    """Both profiles side by side; None where there is no other one."""
+    profile, program = subject.profile, subject.program
+    twin = None if program.is_unfused else program.unfused_program
     if profile is None or twin is None:
         return None
     base = Profile.of(twin)

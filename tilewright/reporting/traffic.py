@@ -21,7 +21,13 @@ def traffic_section(subject: Subject) -> Section | None:
     if figures is None:
         return None
     bounds = cycle_bounds(subject, figures)
-    parts = [traffic_table(figures), cycles_text(figures), *([_bounds(bounds)] if bounds else []), _memories(figures)]
+    unfused = subject.program.is_unfused
+    parts = [
+        traffic_table(figures, unfused),
+        cycles_text(figures, unfused),
+        *([_bounds(bounds)] if bounds else []),
+        _memories(figures),
+    ]
     return Section("traffic", "Traffic, time and memory against their bounds", parts, {**figures, "bounds": bounds})
 
 
