@@ -93,7 +93,8 @@ class _Walk:
     def loop(self, loop: tile.ForOp, outer: dict[SSAValue, Seen]) -> None:
         body = loop.body.block
         depth = max((ahead_of(op) for op in body.ops), default=0)
-        count = min(2 + depth, _trips(loop))
+        trips = _trips(loop)
+        count = 2 + depth if trips is None else min(2 + depth, trips)
         iterations = [self.names(body, outer) for _ in range(count)]
         for step in range(-depth, count):
             for op in body.ops:
@@ -206,11 +207,12 @@ def _bytes(op: tile.AllocOp, align: int) -> int:
     return (reach + align - 1) // align * align * slots if prod(kind.shape) else align * slots
 
 
-def _trips(op: tile.ForOp) -> int:
+def _trips(op: tile.ForOp) -> int | None:
+    """How many iterations a loop has; None where that depends on outer counters."""
     lows, highs = ([r.value for r in m.data.results if isinstance(r, AffineConstantExpr)] for m in (op.lower, op.upper))
     if len(lows) == len(op.lower.data.results) and len(highs) == len(op.upper.data.results):
         return max(0, min(highs) - max(lows))
-    return 2
+    return None
 
 
 def _name(op: tile.AllocOp) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -32,10 +32,11 @@ class SkewPass(ModulePass):
 
         for %i = 0 to 8 { A %i {ahead = 1}; B %i }   →   A 0; for %i = 0 to 7 { A %i + 1; B %i }; B 7
 
-    A loop of at most S iterations becomes its steps, without a loop.
+    A loop of at most S iterations becomes its steps, without a loop. Of loops in one another the innermost comes first.
 
     Rejects (UserError) buffers with fewer slots than the iterations that they hold at a time, an order that would use
-    what is not made yet, and loops that may have fewer than S iterations if how many depends on outer counters.
+    what is not made yet, views that are not as far ahead as the instruction that takes them, and loops that may have
+    fewer than S iterations if how many depends on outer counters.
     """
 
     name = "skew"
@@ -44,7 +45,7 @@ class SkewPass(ModulePass):
         for kernel in [k for k in op.ops if isinstance(k, hardware.KernelOp)]:
             if not any(AHEAD in inner.attributes for inner in kernel.walk()):
                 continue
-            for loop in [inner for inner in kernel.walk(reverse=True) if isinstance(inner, hardware.ForOp)]:
+            for loop in [inner for inner in kernel.walk(region_first=True) if isinstance(inner, hardware.ForOp)]:
                 if any(ahead_of(inner) for inner in loop.body.block.ops):
                     check(loop)
                     unfold(loop)
@@ -60,8 +61,13 @@ def check(loop: hardware.ForOp) -> None:
     found: list[Access] = []
     for op in loop.body.block.ops:
         for view, writes in views_of(op):
-            local = any(counter is loop.counter for counter in view.counters) and "mod" in str(view.offset.data)
-            found.append(Access(op, ahead_of(op), view.buffer, writes, local))
+            if view.parent is loop.body.block and ahead_of(view) != ahead_of(op):
+                raise UserError(
+                    f"'{op.name}' runs {ahead_of(op)} iterations ahead, its view {ahead_of(view)}",
+                    op.location,
+                    [("the view", view.location)],
+                )
+            found.append(Access(op, ahead_of(op), view.buffer, writes, takes_turns(view, loop.counter)))
     check_order(found)
     for buffer in {access.buffer for access in found if any(a.writes for a in found if a.buffer is access.buffer)}:
         distances = [access.ahead for access in found if access.buffer is buffer]
@@ -75,6 +81,18 @@ def check(loop: hardware.ForOp) -> None:
                 f"ahead: it has to hold {max(distances) - min(distances) + 1} iterations at a time",
                 op.location,
             )
+
+
+def takes_turns(view: hardware.ViewOp, counter: SSAValue) -> bool:
+    """Whether the slot of a view, a remainder, changes with a counter: each iteration then has a place of its own."""
+    places = {n for n, other in enumerate(view.counters) if other is counter}
+    slots = [
+        part.lhs
+        for expr in view.offset.data.results
+        for part in expr.dfs()
+        if isinstance(part, AffineBinaryOpExpr) and part.kind is AffineBinaryOpKind.Mod
+    ]
+    return any(isinstance(dim, AffineDimExpr) and dim.position in places for slot in slots for dim in slot.dfs())
 
 
 def views_of(op: Operation) -> list[tuple[hardware.ViewOp, bool]]:
@@ -117,7 +135,10 @@ def unfold(loop: hardware.ForOp) -> None:
         for op in body:
             if number + distance[op] in iterations:
                 at = start.plus(number + distance[op])
-                Rewriter.insert_op(copied(op, copies, loop.counter, at), before)
+                made = copied(op, copies, loop.counter, at)
+                if AHEAD in loop.attributes:  # in a loop that is skewed too, the copies run where the loop does
+                    made.attributes[AHEAD] = loop.attributes[AHEAD]
+                Rewriter.insert_op(made, before)
 
     if constant and trips <= depth:
         for number in range(-depth, trips):

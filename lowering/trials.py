@@ -40,9 +40,10 @@ class Trials:
             self.failure = self.failure or error
             return
         results: dict[int, tuple[tuple[int, int], Schedule]] = {}
-        for number, schedule in enumerate(schedules):
-            if (self.pattern not in (None, number) and len(schedules) > 1) or schedule in schedules[:number]:
-                continue
+        tried = {n: schedule for n, schedule in enumerate(schedules) if schedule not in schedules[:n]}
+        if self.pattern is not None and len(schedules) > 1:
+            tried = {self.pattern: schedules[self.pattern]}
+        for number, schedule in tried.items():
             try:
                 cost = measure(self.ctx, self.fused, schedule, self.target)
             except UserError as error:

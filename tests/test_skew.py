@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from machine_programs import lines, local, loop, parsed, program, view
 from random_programs import Case, inputs_of, programs
 from tilewright.dialects import hardware, tile
 from tilewright.dialects.errors import UserError
@@ -15,18 +17,22 @@ from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.schedule import Schedule
 from tilewright.dialects.target import set_target, target_of
 from tilewright.ir.source import load_module, print_module
+from tilewright.lowering import trials
 from tilewright.lowering.ahead import AHEAD, crossing
+from tilewright.lowering.costs import Costs
 from tilewright.lowering.fuse import FusePass
-from tilewright.lowering.measure import LOWERING, measure, skews
+from tilewright.lowering.measure import LOWERING, Measured, measure, skews
 from tilewright.lowering.outline import kernel_alone
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from tilewright.lowering.plan_validate import validate_plan
 from tilewright.lowering.schedule import SchedulePass
 from tilewright.lowering.search import Choice
 from tilewright.lowering.stages import StagesPass, proposals, staged_loops
+from tilewright.lowering.trials import Trials
 from tilewright.runtime.machine import check_order, run
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineMap
 
 TARGETS = ("davinci", "unified")
 CHECKS = list(HealthCheck)
@@ -187,10 +193,16 @@ def fewer_slots(alloc: tile.AllocOp) -> None:
     alloc.slots = IntegerAttr(alloc.slots.value.data - 1, i64)
 
 
-def test_a_slot_too_few_is_seen_in_the_plan() -> None:
-    module = lowered(fused(attention(5 * ROWS), "davinci"), schedule(5 * ROWS, skew=(2, 1, 0)), "plan")
+@pytest.mark.parametrize("known", [True, False])
+def test_a_slot_too_few_is_seen_in_the_plan(known: bool) -> None:
+    """Also where it is not known how many iterations a loop has."""
+    module = lowered(fused(attention(5 * ROWS), "davinci"), schedule(5 * ROWS, skew=(3, 1, 0)), "plan")
     kernel = next(op for op in module.walk() if isinstance(op, tile.KernelOp))
     found = handed_on(module)
+    if not known:
+        (loop,) = (op for op in kernel.walk() if isinstance(op, tile.ForOp))
+        end = AffineBinaryOpExpr(AffineBinaryOpKind.Add, AffineConstantExpr(2), AffineConstantExpr(3))
+        loop.upper = AffineMapAttr(AffineMap(0, 0, (end,)))
     assert found
     for alloc in found:
         before = alloc.slots
@@ -218,9 +230,95 @@ def test_a_mark_too_far_ahead_is_seen() -> None:
     for distance in (2, 3):
         module = lowered(fused(attention(5 * ROWS), "unified"), schedule(5 * ROWS, skew=(2, 1, 0)), "emit")
         first = next(op for op in module.walk() if isinstance(op, hardware.VectorOp))
-        first.attributes[AHEAD] = IntegerAttr(distance, i64)
+        for op in (first, *(value.owner for value in first.views)):
+            op.attributes[AHEAD] = IntegerAttr(distance, i64)
         with pytest.raises(UserError, match=f"runs {distance} iterations ahead and uses what is made only"):
             run_pipeline(module, parse_pipeline("skew"))
+
+
+def test_a_view_that_is_not_as_far_ahead_as_its_instruction_is_seen() -> None:
+    """The instruction would do one iteration on the bytes of another."""
+    module = lowered(fused(attention(5 * ROWS), "unified"), schedule(5 * ROWS, skew=(2, 1, 0)), "emit")
+    first = next(op for op in module.walk() if isinstance(op, hardware.MatmulOp))
+    del first.views[0].owner.attributes[AHEAD]
+    with pytest.raises(UserError, match="runs 2 iterations ahead, its view 0"):
+        run_pipeline(module, parse_pipeline("skew"))
+
+
+def test_a_remainder_of_another_counter_gives_no_iteration_a_slot_of_its_own() -> None:
+    """A place that moves on with the counter is changed by the next iteration, whatever turns another counter takes."""
+    rows = (1, 64)
+    body = lines(
+        local("a", 0, rows, "f32", "ub", slots=4),
+        loop("o", 2, loop("i", 6, lines(*exchange("(d0 mod 2) * 512 + d1 * 0")))),
+    )
+    with pytest.raises(UserError, match="that one iteration leaves for the next is used 1 and 0 iterations ahead"):
+        run_pipeline(parsed(program(body, [((12, 64), "f32")], [((12, 64), "f32")])), parse_pipeline("skew"))
+    body = body.replace("(d0 mod 2) * 512 + d1 * 0", "((d0 * 6 + d1) mod 4) * 256")
+    run_pipeline(parsed(program(body, [((12, 64), "f32")], [((12, 64), "f32")])), parse_pipeline("skew"))
+
+
+def exchange(slot: str, ahead: str = ", tilewright.ahead = 1 : i64}") -> list[str]:
+    """Rows of x0 to rows of y0 by way of %a at `slot`; the load runs ahead."""
+    at = {"memory": "ub", "shape": (1, 64), "element": "f32", "counters": ("o", "i")}
+    far = {**at, "memory": "gm"}
+    loaded = [view("s", "x0", offset="d0 * 1536 + d1 * 256", **far), view("l", "a", offset=slot, **at)]
+    move = 'hardware.dma %s, %l {engine = "mte2", fresh}'
+    return [
+        *(re.sub(r"\} :", ahead + " :", line) for line in loaded),
+        move.replace("}", ahead),
+        view("r", "a", offset=slot, **at),
+        view("t", "y0", offset="d0 * 1536 + d1 * 256", **far),
+        'hardware.dma %r, %t {engine = "mte3"}',
+    ]
+
+
+@pytest.mark.parametrize("outer", [1, 2])
+def test_loops_in_one_another_may_both_run_ahead(outer: int) -> None:
+    """An inner loop with stages is one op of the outer loop, which runs ahead of what follows it."""
+    inner = loop("i", 6, lines(*exchange("((d0 * 6 + d1) mod 4) * 256")))
+    mark = f"{{tilewright.ahead = {outer} : i64}} {{\n"  # behind "to 6 "
+    row = {"shape": (1, 64), "element": "f32", "counters": ("o",)}
+    other = [
+        view("s", "x0", offset="d0 * 1536", memory="gm", **row),
+        view("l", "b", offset="0", memory="ub", **row),
+        'hardware.dma %s, %l {engine = "mte2", fresh}',
+        view("r", "b", offset="0", memory="ub", **row),
+        view("t", "y1", offset="d0 * 256", memory="gm", **row),
+        'hardware.dma %r, %t {engine = "mte3"}',
+    ]
+    body = lines(
+        local("a", 0, (1, 64), "f32", "ub", slots=4),
+        local("b", 1024, (1, 64), "f32", "ub"),
+        loop("o", 4, lines(inner.replace("{\n", mark, 1), *other)),
+    )
+    text = program(body, [((24, 64), "f32")], [((24, 64), "f32"), ((4, 64), "f32")])
+    module = parsed(text)
+    run_pipeline(module, parse_pipeline("skew,sync"))
+    assert AHEAD not in str(module)
+    array = np.random.default_rng(0).standard_normal((24, 64)).astype(np.float32)
+    found = run(module, [array]).outputs
+    np.testing.assert_array_equal(found[0], array)
+    np.testing.assert_array_equal(found[1], array[::6])
+
+
+# --- trials -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_pattern_that_is_best_is_tried_though_two_patterns_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a loop with few stages several patterns give one skew; the best of another loop may be the last of them."""
+    one, other, third = (schedule(2 * ROWS, skew=(n, 0, 0)) for n in (2, 1, 3))
+    proposed = {"first": [one, other, third], "second": [one, other, one]}
+    cycles = {one: 30, other: 20, third: 10}
+    group = fused(attention(2 * ROWS), "unified")
+    costs = Costs(target_of(group), "bytes", 8)
+    found = Trials(Context(), group, costs, target_of(group))
+    monkeypatch.setattr(trials, "measure", lambda _c, _g, chosen, _t: Measured(100, cycles[chosen]))
+    for name in proposed:
+        monkeypatch.setattr(trials, "skews", lambda *_, name=name: proposed[name])
+        found.measure(Choice(one, None, skewed=True))  # type: ignore[arg-type]
+    assert found.pattern == 2 and found.fitting == 2
+    assert [chosen for _, chosen in found.found] == [one, other, third, one]
 
 
 # --- random programs --------------------------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ class _Walk:
         starts = op.overwrite is not None
         if not starts and step.init is not None:
             going = sum(np.abs(np.asarray(value)) for value in step.init.at(self.counters))
-            starts = not self.same(going)
+            starts = not self.same(going != 0)
         before = [] if starts else [self.read(step, case, bases, 2)]
         region, dtype = case.region, step.output.element.numpy
         if case.accesses[0] is None or case.accesses[1] is None:  # no valid element of k
