@@ -16,17 +16,19 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import UserError, UserErrors
+from .verify_calls import check_calls
 
 
 def verify_module(module: ModuleOp) -> None:
     """Raises UserError, with the location of the operation at fault, unless the module is well-formed.
 
-    Every use is checked first, then every operation, innermost first; each of the two finds all mistakes of its kind
-    (UserErrors, where there are several). Takes time linear in the module (a region with branches: quadratic in its
+    Every use is checked first, then every operation, innermost first, then what calls and launches say of one another;
+    each of the three finds all mistakes of its kind (UserErrors, where there are several). Takes time linear in the module (a region with branches: quadratic in its
     blocks).
     """
     UserErrors.raise_any([*_check_symbols(module), *_check_uses(module, set())])
     UserErrors.raise_any(list(_verify(module)))
+    UserErrors.raise_any(list(check_calls(module)))
 
 
 def _check_symbols(module: ModuleOp) -> Iterator[UserError]:
