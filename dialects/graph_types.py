@@ -86,6 +86,12 @@ def tensor_type(element: Attribute, shape: Sequence[Dim]) -> Tensor:
     return TensorType(element, dims, DimsAttr(names)) if names else TensorType(element, dims)
 
 
+def symbols_of(types: Iterable[Attribute]) -> tuple[str, ...]:
+    """The names of symbolic dimensions, in the order in which the tensor types first have them."""
+    shapes = (shape_of(kind) for kind in types if isinstance(kind, TensorType))
+    return tuple(dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str)))
+
+
 def bind_dims(type_: Attribute, dims: Mapping[str, int]) -> Attribute:
     """`type_` with the symbolic dimensions of `dims` replaced by numbers; other attributes come back unchanged."""
     if not isinstance(type_, TensorType):

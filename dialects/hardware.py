@@ -38,7 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from .hardware_types import ViewType
 from .instruction_rules import verify_map, verify_reduce
 from .layout import LayoutAttr
-from .tile_structure import verify_bounds
+from .tile_structure import verify_bounds, verify_symbols
 from .tile_types import BufferType
 
 ROLES = ("input", "output", "constant", "weight", "workspace", "local")
@@ -324,6 +324,7 @@ class KernelOp(IRDLOperation):
         for arg in self.body.block.args:
             if not isinstance(arg.type, BufferType):
                 raise VerifyException(f"'hardware.kernel' arguments are off-chip buffers, got {arg.type}")
+        verify_symbols(self, ())
 
 
 @irdl_op_definition

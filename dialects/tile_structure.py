@@ -33,6 +33,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, Sym
 from xdsl.utils.exceptions import VerifyException
 
 from .dtypes import byte_width
+from .graph_types import symbols_of
 from .tile_base import element_of, shape_of
 from .tile_types import BufferType
 
@@ -174,6 +175,15 @@ def verify_bounds(name: str, lower: AffineMapAttr, lowers: int, upper: AffineMap
             raise VerifyException(f"'{name}' {what} bound must map {count} counters to one value or more")
 
 
+def verify_symbols(kernel: Operation, names: Sequence[str]) -> None:
+    """The maps of a kernel use its symbolic dimensions (s0 is the first of `names`) and no other symbols."""
+    for op in kernel.walk():
+        maps = [attr.data for attr in op.properties.values() if isinstance(attr, AffineMapAttr)]
+        if any(map_.num_symbols > len(names) for map_ in maps):
+            has = f"its symbolic dimensions are {', '.join(names)}" if names else "it has no symbolic dimensions"
+            raise VerifyException(f"a map of '{op.name}' uses symbols that '{kernel.name}' does not have: {has}")
+
+
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """`tile.kernel @k(%x: T) -> (%o: T) { … }`: block arguments are the inputs, then the outputs.
@@ -195,6 +205,7 @@ class KernelOp(IRDLOperation):
         for kind in kinds:
             if not isinstance(kind, TensorType | BufferType):
                 raise VerifyException(f"'tile.kernel' arguments are tensors or off-chip buffers, got {kind}")
+        verify_symbols(self, symbols_of(kinds))
 
     @property
     def inputs(self) -> tuple[SSAValue, ...]:

@@ -15,7 +15,7 @@ from . import hardware, tile
 from .errors import UserError
 from .graph_fused import FusedOp
 from .names import suggestion
-from .operators import KERNEL
+from .operators import KERNEL, is_generic
 
 
 def check_calls(module: ModuleOp) -> Iterator[UserError]:
@@ -25,11 +25,11 @@ def check_calls(module: ModuleOp) -> Iterator[UserError]:
     2. `hardware.launch`: the buffers of a `hardware.kernel`: shape, element type, memory and layout.
     3. `graph.fused` that names a kernel (`tilewright.kernel`): as a launch in value form.
     4. `func.call`: the types of the function. One that is missing is reported by the pass that needs it: a library may
-       bring it.
+       bring it. One for several types is compared where the instance for the call is made.
     """
     tiles = {op.sym_name.data: op for op in module.ops if isinstance(op, tile.KernelOp)}
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, hardware.KernelOp)}
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and not is_generic(op)}
     for top in module.ops:
         bodies = [block.ops for region in top.regions for block in region.blocks]
         for op in (inner for ops in bodies for inner in ops):
@@ -85,7 +85,9 @@ def _call(op: CallOp, function: FuncOp) -> Iterator[UserError]:
 
 
 def _unknown(op: Operation, name: SymbolRefAttr, known: Mapping[str, Operation]) -> UserError:
-    return UserError(f"there is no kernel @{name.string_value()}; {suggestion(name.string_value(), known)}", op.location)
+    return UserError(
+        f"there is no kernel @{name.string_value()}; {suggestion(name.string_value(), known)}", op.location
+    )
 
 
 def _compare(

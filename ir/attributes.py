@@ -128,7 +128,7 @@ class AttributeReader:
             digits = match[1]
             if digits and (len(digits) > 19 or int(digits) > MAX_NUMBER):
                 raise self.error("this number is too large: at most 2^40", token, "", match.start(1), len(digits))
-        if "affine_map" in token.value:
+        if "affine_" in token.value:
             for match in _BY_ZERO.finditer(token.value):
                 raise self.error("division by zero", token, "", match.start(), len(match.group()))
 

@@ -206,7 +206,7 @@ def _segments(op: Operation, count: int) -> list[Sequence[SSAValue]] | None:
 
 
 def _is_bound(attribute: AffineMapAttr, operands: Sequence[SSAValue]) -> bool:
-    return attribute.data.num_symbols == 0 and attribute.data.num_dims == len(operands)
+    return attribute.data.num_dims == len(operands)
 
 
 def _bound(printer: UniformPrinter, attribute: AffineMapAttr, operands: Sequence[SSAValue]) -> None:

@@ -13,9 +13,11 @@ from xdsl.passes import ModulePass
 from ..dialects.errors import UserError
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_fused import FusedOp
+from ..dialects.operators import MATCH
 from .decompose_emit import Emitter
 from .decompose_rules import RULES
 from .inline import inline_calls
+from .link import instantiate_calls
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class DecomposePass(ModulePass):
     `tilewright.origin = k : i64` and that op's location. A primitive that the user wrote is left as it is.
 
     1. Calls of private functions are inlined; see `inline.inline_calls`. One with a hand-written kernel that fits
-       becomes a `graph.fused` that names it (see `handwritten`); `kernels=false` takes none.
+       becomes a `graph.fused` that names it (see `handwritten`); `kernels=false` takes none. Functions that `match` is
+       to look for stay as they are.
     2. Each named op is replaced by what its rule in `decompose_rules.RULES` makes of it:
 
         %p = graph.softmax %x {axis = -1} : tensor<4x8xf16>
@@ -43,9 +46,10 @@ class DecomposePass(ModulePass):
     kernels: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        instantiate_calls(op)
         inline_calls(op, self.kernels)
         for function in op.ops:
-            if isinstance(function, FuncOp) and not function.is_declaration:
+            if isinstance(function, FuncOp) and not function.is_declaration and MATCH not in function.attributes:
                 decompose_block(function.body.block)
                 for inner in function.body.block.ops:
                     if isinstance(inner, FusedOp):

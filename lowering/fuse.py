@@ -19,8 +19,10 @@ from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_primitives import ConstantOp, MapOp, WeightOp
 from ..dialects.graph_types import static_shape
 from ..dialects.locations import fuse_locations
+from ..dialects.operators import MATCH
 from ..dialects.target import target_of
 from .axes import NotFusable
+from .block_order import sort_block
 from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
@@ -79,6 +81,10 @@ class FusePass(ModulePass):
 
 
 def _check(function: FuncOp) -> None:
+    if MATCH in function.attributes:
+        raise UserError(
+            f"@{function.sym_name.data} is still to be looked for: run match before fuse", function.location
+        )
     for op in function.body.block.ops:
         known = op.name in ("graph.map", "graph.reduce", "graph.contract", "graph.view", "graph.iota")
         if not known and not isinstance(op, ConstantOp | WeightOp | ReturnOp | FusedOp):
@@ -332,31 +338,4 @@ class Partition:
         for cluster in made:
             for op in reversed(cluster.ops):
                 Rewriter.erase_op(op, safe_erase=False)
-        _sort(body)
-
-
-def _sort(body: Block) -> None:
-    """Topological order, keeping the given order where it can be kept."""
-    ops = list(body.ops)
-    place = {op: position for position, op in enumerate(ops)}
-    done: set[Operation] = set()
-    ordered: list[Operation] = []
-    for root in ops:
-        stack = [root]
-        while stack:
-            op = stack[-1]
-            waiting = [
-                operand.owner
-                for operand in op.operands
-                if isinstance(operand.owner, Operation) and operand.owner in place and operand.owner not in done
-            ]
-            if waiting:
-                stack.extend(sorted(waiting, key=lambda o: -place[o]))
-                continue
-            stack.pop()
-            if op not in done:
-                done.add(op)
-                ordered.append(op)
-    for op in ops:
-        op.detach()
-    body.add_ops(ordered)
+        sort_block(body)

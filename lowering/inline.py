@@ -9,11 +9,13 @@ from xdsl.rewriter import Rewriter
 
 from ..dialects.errors import UserError
 from ..dialects.graph_functions import resolve_callee
-from .handwritten import find_kernel, fused_call
+from ..dialects.operators import MATCH
+from .handwritten import choose_kernel, operator_group, tell_derived
 
 
 def inline_calls(module: ModuleOp, kernels: bool = True) -> None:
-    """Replaces every call by a copy of the callee's body, then erases private functions nothing calls any more.
+    """Replaces every call by a copy of the callee's body, then erases private functions nothing calls any more, those
+    apart which `match` looks for.
 
     With `kernels`, a call for which there is a hand-written kernel becomes a group that names it (see `handwritten`).
 
@@ -25,7 +27,7 @@ def inline_calls(module: ModuleOp, kernels: bool = True) -> None:
         if not function.is_declaration:
             _inline_into(function, [], done, module if kernels else None)
     for function in _functions(module):
-        if _is_private(function) and function in done:
+        if _is_private(function) and function in done and not (kernels and MATCH in function.attributes):
             function.detach()
             function.erase()
 
@@ -48,11 +50,15 @@ def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp], mod
                 raise UserError(f"@{callee.sym_name.data} calls itself", op.location)
             # Inside of an operator there is its logic only: a kernel does it as a whole or not at all.
             _inline_into(callee, [*callers, function], done, None if _is_private(function) else module)
-            kernel = find_kernel(op, callee, module) if module is not None and not _is_private(function) else None
-            if kernel is None:
+            if module is None or _is_private(function):
+                _inline(op, callee)
+                continue
+            choice = choose_kernel(callee, [value.type for value in (*op.arguments, *op.res)], module)
+            if choice.kernel is None:
+                tell_derived(module, callee, choice, op.location)
                 _inline(op, callee)
             else:
-                Rewriter.replace_op(op, fused_call(op, callee, kernel))
+                Rewriter.replace_op(op, operator_group(callee, op.arguments, choice.kernel, op.location))
     done.add(function)
 
 

@@ -8,7 +8,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph_fused import FusedOp
-from .handwritten import KERNEL, kernel_of
+from ..dialects.operators import KERNEL
+from .handwritten import kernel_of
 
 
 def kernel_alone(fused: FusedOp) -> ModuleOp:

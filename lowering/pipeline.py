@@ -25,7 +25,7 @@ from ..dialects.registry import make_context
 from ..dialects.tile import AllocOp, KernelOp
 from ..dialects.tile_types import TileType
 from ..dialects.verify import verify_module
-from .handwritten import KERNEL
+from ..dialects.operators import KERNEL
 from .pipeline_text import PipelineReader
 from .plugins import universe
 
@@ -34,7 +34,9 @@ _log = logging.getLogger(__name__)
 _CLASSES: dict[str, str] = {
     "canonicalize": "CanonicalizePass",
     "decompose": "DecomposePass",
+    "match": "MatchPass",
     "fuse": "FusePass",
+    "reference": "ReferencePass",
     "schedule": "SchedulePass",
     "tile": "TilePass",
     "place": "PlacePass",
@@ -47,7 +49,7 @@ _CLASSES: dict[str, str] = {
 }
 """Pass name (and module of this package) → class. A module is imported when its pass is first asked for."""
 
-PIPELINE: tuple[str, ...] = tuple(_CLASSES)
+PIPELINE: tuple[str, ...] = tuple(name for name in _CLASSES if name != "reference")
 """The passes of a whole compilation, in order."""
 
 LEVELS: dict[str, str] = {"graph": "schedule", "tile": "plan", "hardware": "sync"}

@@ -19,7 +19,7 @@ from ..dialects.target_model import Target
 from .axes import NotFusable
 from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
-from .handwritten import KERNEL
+from ..dialects.operators import KERNEL
 from .online_text import explain
 from .options import objective_of
 from .search import Choice

@@ -16,13 +16,18 @@ from tilewright.dialects.target import TARGET_ATTRIBUTE, Target, set_target
 from tilewright.dialects.target_use import verify_target_use
 from tilewright.lowering.decompose import DecomposePass
 from tilewright.lowering.fuse import FusePass
+from tilewright.lowering.handwritten import check_kernels
+from tilewright.lowering.link import instantiate_calls
 from tilewright.lowering.options import set_objective
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
 from tilewright.lowering.pipeline_text import PIPELINE_TEXT
+from tilewright.lowering.reference import ReferencePass
 from tilewright.lowering.schedule import SchedulePass
 
 from .arrays import check_bound
 from .errors import diagnosed, plain_error
+from .kernels import check_by_hand
+from .library import Library, add_libraries, read_library, with_texts
 from .module import Module, load
 from .program import Program, Snapshot
 
@@ -40,6 +45,9 @@ def compile(
     simplest: bool = False,
     dims: Mapping[str, int] | None = None,
     to: str | None = None,
+    use: Sequence[Library | str | Path] = (),
+    reference: Sequence[str] = (),
+    check: bool = True,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
 ) -> Program:
     """Takes a program through a pipeline.
@@ -53,10 +61,14 @@ def compile(
     simplest   schedules with the fewest buffers and loops: a first version to go on from by hand
     dims       sizes of symbolic dimensions, when `source` is a path or text
     to         the level, or the pass, after which to stop
+    use        libraries of custom operators, or paths or texts of them: what an operator computes is found in the
+               program and done by its kernel. `Program.warnings` says which are not used, and why
+    reference  kernels (`"mlp_0"`, or `"all"`) to swap for their logic, one kernel for each operation of it
+    check      whether every kernel by hand of a program with libraries is run against its logic, on random values
     watch      called with the passes; what it returns is called with the program before the first pass and after each
 
-    The module that `source` holds is not changed. Raises SourceError for anything the program, the target or a
-    schedule does not allow.
+    The module that `source` holds is not changed. Raises SourceError for anything the program, the target, a library
+    or a schedule does not allow, CheckError for a kernel of a library that does not compute its logic.
     """
     if isinstance(source, Module):
         if dims:
@@ -66,10 +78,12 @@ def compile(
         module = load(source, dims)
     if objective not in (None, "time", "traffic"):
         raise plain_error(f"the objective is 'time' or 'traffic', got '{objective}'")
+    libraries = [one if isinstance(one, Library) else read_library(one) for one in use]
+    module = replace(module, source=with_texts(module.source, libraries))
     texts = {**module.texts, PIPELINE_TEXT: pipeline} if isinstance(pipeline, str) else module.texts
     with diagnosed(texts):
-        op = prepared(module, target, objective)
-        passes = _passes(op, pipeline, unfused, to)
+        op = prepared(module, target, objective, libraries)
+        passes = _passes(op, pipeline, unfused, to, reference)
         if simplest:
             passes = _with_option(passes, SchedulePass, "simplest")
         module = replace(module, op=op.clone())
@@ -83,17 +97,29 @@ def compile(
 
         run_pipeline(op, passes, after=after)
     twin = partial(compile, module, unfused=True) if "fuse" in remaining(module.op) else None
-    return Program(module, tuple(snapshots), twin, unfused)
+    program = Program(module, tuple(snapshots), twin, unfused)
+    if libraries and check:
+        check_by_hand(program)
+    return program
 
 
-def prepared(module: Module, target: str | Target | None, objective: Objective | None) -> ModuleOp:
-    """A copy of the module that carries its target and objective. Raises UserError for a dimension without a size."""
+def prepared(
+    module: Module, target: str | Target | None, objective: Objective | None, libraries: Sequence[Library] = ()
+) -> ModuleOp:
+    """A copy of the module that carries its target and objective, and the operators of libraries.
+
+    Raises UserError for a dimension without a size, and for kernels that their operators cannot have.
+    """
     op = module.op.clone()
+    if libraries:
+        add_libraries(op, libraries)
     if target is not None or TARGET_ATTRIBUTE not in op.attributes:
         set_target(op, DEFAULT_TARGET if target is None else target)
     if objective is not None:
         set_objective(op, objective)
     check_bound(module.inputs)
+    check_kernels(op)
+    instantiate_calls(op)
     verify_target_use(op)
     return op
 
@@ -103,7 +129,11 @@ def _nothing(snapshot: Snapshot) -> None:
 
 
 def _passes(
-    module: ModuleOp, pipeline: str | Sequence[ModulePass] | None, unfused: bool, to: str | None
+    module: ModuleOp,
+    pipeline: str | Sequence[ModulePass] | None,
+    unfused: bool,
+    to: str | None,
+    reference: Sequence[str],
 ) -> list[ModulePass]:
     if pipeline is None:
         passes = parse_pipeline(",".join(remaining(module)))
@@ -117,6 +147,11 @@ def _passes(
     if unfused:
         passes = _with_option(passes, FusePass, "unfused")
         passes = [replace(step, kernels=False) if isinstance(step, DecomposePass) else step for step in passes]
+    if reference:
+        place = next((n for n, step in enumerate(passes) if isinstance(step, SchedulePass)), None)
+        if place is None:
+            raise UserError("'reference' swaps groups before the schedule pass, which is not in the pipeline")
+        passes.insert(place, ReferencePass(tuple(reference)))
     return passes
 
 

@@ -6,6 +6,7 @@ Validation of passes says which pass is wrong; this says in which kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -14,23 +15,25 @@ from xdsl.ir import Operation
 from tilewright.dialects.graph_functions import entry_function
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import set_target
-from tilewright.ir.diagnostics import did_you_mean
+from tilewright.ir.diagnostics import Diagnostic, at_location, did_you_mean
 from tilewright.lowering.handwritten import kernel_of
 from tilewright.lowering.outline import kernel_alone, kernel_logic
 from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline
 from tilewright.runtime import machine
 from tilewright.runtime.reference import evaluate
 
-from .arrays import Array
-from .errors import diagnosed, plain_error
+from .arrays import Array, random_inputs
+from .errors import CheckError, diagnosed, plain_error
 from .program import Program
 from .reporting.fusion import fused_groups
 from .tolerance import Deviation, errors, farthest, output_tolerances
 
 
-def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | None = None) -> list[Deviation]:
+def kernel_errors(
+    program: Program, arrays: Sequence[Array], tolerance: float | None = None, by_hand_only: bool = False
+) -> list[Deviation]:
     """Runs every scheduled group of a program alone, from its schedule down to the machine: per kernel, how far its
-    farthest result is from its logic in float64.
+    farthest result is from its logic in float64. `by_hand_only`: those whose kernel is written by hand.
 
     `arrays` are inputs of the program; the groups get what its evaluation, in the program's types, gives them. A
     program without groups has none. Raises SourceError where a group cannot be lowered, CheckError where the machine
@@ -53,16 +56,40 @@ def kernel_errors(program: Program, arrays: Sequence[Array], tolerance: float | 
     with diagnosed(program.source.texts):
         evaluate(function, arrays, "native", loader, {FusedOp.name: remember})
         for name, op in fused_groups(program).items():
+            by_hand = kernel_of(op)
+            if by_hand_only and by_hand is None:
+                continue
             values = given[op]
             results = run_alone(op, program, values)
             logic = kernel_logic(op)
             wanted = evaluate(logic, values, "f64", loader)
             limits: Sequence[float] = output_tolerances(logic) if tolerance is None else [tolerance] * len(wanted)
             rows = zip(results, wanted, limits, strict=True)
-            by_hand = kernel_of(op)
             shown = name if by_hand is None else f"{name} (@{by_hand.sym_name.data})"
             found.append(farthest(Deviation(shown, *errors(x, ref), limit) for x, ref, limit in rows))
     return found
+
+
+def check_by_hand(program: Program) -> None:
+    """Runs every kernel by hand of a program against its logic, on random values.
+
+    Raises CheckError that names each one that computes something else, and whatever running them does.
+    """
+    groups = {name: op for name, op in fused_groups(program).items() if kernel_of(op) is not None}
+    if not groups:
+        return
+    found = kernel_errors(program, random_inputs(program.inputs, 0), by_hand_only=True)
+    wrong = [(op, one) for op, one in zip(groups.values(), found, strict=True) if one]
+    errors: list[Diagnostic] = []
+    for op, one in wrong:
+        kernel = kernel_of(op)
+        assert kernel is not None
+        message = f"kernel @{kernel.sym_name.data} is {one.relative:.2e} from its logic, tolerance {one.tolerance:.2e}"
+        diagnostic = at_location(message, kernel.location, program.source.texts)
+        note = at_location("used here", op.location, program.source.texts, "note")
+        errors.append(replace(diagnostic, notes=(*diagnostic.notes, replace(note, notes=()))))
+    if errors:
+        raise CheckError(errors)
 
 
 def run_with_reference(program: Program, arrays: Sequence[Array], names: Sequence[str]) -> list[Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -17,8 +17,10 @@ from tilewright.dialects.graph_functions import has_graph_work
 from tilewright.dialects.hardware import ProgramOp
 from tilewright.dialects.target import Target, target_of
 from tilewright.dialects.tile import KernelOp
+from tilewright.ir.diagnostics import Diagnostic, at_location
 from tilewright.ir.source import print_module
 from tilewright.lowering.pipeline import LEVELS, PIPELINE
+from tilewright.lowering.remarks import remarks_of
 from tilewright.runtime.machine import Machine, MachineOptions, MachineResult
 from tilewright.runtime.reference import evaluate
 from tilewright.runtime.tile_eval import evaluate_tile
@@ -96,6 +98,19 @@ class Program:
     def passes(self) -> tuple[str, ...]:
         """Names of the passes that ran, in order."""
         return tuple(snapshot.name for snapshot in self.snapshots[1:])
+
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the passes have to say that is no error: kernels by hand that are not used, with the reason."""
+        given, texts = remarks_of(self.snapshots[0].module), self.source.texts
+        found: list[Diagnostic] = []
+        for remark in remarks_of(self.module):
+            if remark not in given:  # said when the dump was made from which this program goes on
+                (message, at), notes = remark
+                head = at_location(message, at, texts, "warning")
+                places = tuple(replace(at_location(*note, texts, "note"), notes=()) for note in notes)
+                found.append(replace(head, notes=places))
+        return tuple(found)
 
     def snapshot(self, level: str | None = None, after: str | None = None) -> Snapshot:
         """The program after a pass, or at the last pass of a level; the end of the pipeline by default.

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.lowering.online_text import MASKS, ONLINE, WALKS
+from tilewright.lowering.reference import group_names
 from tilewright.runtime.report import Json
 
 from ..program import Program
@@ -65,12 +65,7 @@ def fusion_section(subject: Subject) -> Section | None:
 def fused_groups(program: Program) -> dict[str, FusedOp]:
     """Kernel name → its group, from the last snapshot that has groups: with schedules, if it came that far."""
     for snapshot in reversed(program.snapshots):
-        found = {
-            f"{function.sym_name.data}_{number}": fused
-            for function in snapshot.module.ops
-            if isinstance(function, FuncOp) and not function.is_declaration
-            for number, fused in enumerate(op for op in function.body.block.ops if isinstance(op, FusedOp))
-        }
+        found = group_names(snapshot.module)
         if found:
             return found
     return {}
