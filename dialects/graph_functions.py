@@ -7,6 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 
 from .errors import UserError
+from .names import suggestion
 
 OUTPUTS = "tilewright.outputs"
 """Attribute of a function after `bufferize`: how many of its last arguments are outputs."""
@@ -58,10 +59,11 @@ def resolve_callee(op: CallOp) -> FuncOp:
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
-    functions = module.ops if module is not None else ()
+    functions = [f for f in module.ops if isinstance(f, FuncOp)] if module is not None else []
     for candidate in functions:
-        if isinstance(candidate, FuncOp) and candidate.sym_name.data == name:
+        if candidate.sym_name.data == name:
             if candidate.is_declaration:
                 raise UserError(f"@{name} has no body", op.location, [("declared here", candidate.location)])
             return candidate
-    raise UserError(f"there is no function @{name}", op.location)
+    known = suggestion(name, (f.sym_name.data for f in functions))
+    raise UserError(f"there is no function @{name}; {known}", op.location)

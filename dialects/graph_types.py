@@ -88,7 +88,7 @@ def tensor_type(element: Attribute, shape: Sequence[Dim]) -> Tensor:
 
 def symbols_of(types: Iterable[Attribute]) -> tuple[str, ...]:
     """The names of symbolic dimensions, in the order in which the tensor types first have them."""
-    shapes = (shape_of(kind) for kind in types if isinstance(kind, TensorType))
+    shapes = (shape_of(cast(Tensor, kind)) for kind in types if isinstance(kind, TensorType))
     return tuple(dict.fromkeys(dim for shape in shapes for dim in shape if isinstance(dim, str)))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import BlockArgument
 from xdsl.irdl.dominance import DominanceInfo
@@ -22,9 +23,9 @@ from .verify_calls import check_calls
 def verify_module(module: ModuleOp) -> None:
     """Raises UserError, with the location of the operation at fault, unless the module is well-formed.
 
-    Every use is checked first, then every operation, innermost first, then what calls and launches say of one another;
-    each of the three finds all mistakes of its kind (UserErrors, where there are several). Takes time linear in the module (a region with branches: quadratic in its
-    blocks).
+    Every use is checked first, then every operation, innermost first, then calls and launches against what they call;
+    each of the three finds all mistakes of its kind (UserErrors, where there are several). Takes time linear in the
+    module (a region with branches: quadratic in its blocks).
     """
     UserErrors.raise_any([*_check_symbols(module), *_check_uses(module, set())])
     UserErrors.raise_any(list(_verify(module)))
@@ -58,7 +59,8 @@ def _verify(op: Operation) -> Iterator[UserError]:
     if not sound:
         return
     try:
-        op.verify(verify_nested_ops=False)
+        if not isinstance(op, CallOp):  # xDSL knows nothing of functions for several types: `check_calls` does
+            op.verify(verify_nested_ops=False)
     except UserError as error:
         yield UserError(error.message, error.location or op.location, error.notes)
     except (VerifyException, ValueError) as error:

@@ -40,8 +40,8 @@ def check_calls(module: ModuleOp) -> Iterator[UserError]:
                     yield from _hardware_launch(op, kernels)
                 case FusedOp() if KERNEL in op.attributes:
                     yield from _group(op, op.attributes[KERNEL], tiles)
-                case CallOp() if op.callee.string_value() in functions:
-                    yield from _call(op, functions[op.callee.string_value()])
+                case CallOp():
+                    yield from _call(op, functions)
                 case _:
                     pass
 
@@ -78,7 +78,14 @@ def _group(op: FusedOp, name: Attribute, kernels: Mapping[str, tile.KernelOp]) -
         yield from _compare(op, kernel, "result", op.res, [value.type for value in kernel.outputs])
 
 
-def _call(op: CallOp, function: FuncOp) -> Iterator[UserError]:
+def _call(op: CallOp, functions: Mapping[str, FuncOp]) -> Iterator[UserError]:
+    name = op.properties.get("callee")
+    if not isinstance(name, SymbolRefAttr) or name.nested_references.data:
+        yield UserError(f"expected the name of a function, as in callee = @f; got {name or 'nothing'}", op.location)
+        return
+    function = functions.get(name.string_value())
+    if function is None:
+        return
     types = function.function_type
     yield from _compare(op, function, "operand", op.arguments, types.inputs.data)
     yield from _compare(op, function, "result", op.res, types.outputs.data)

@@ -1,4 +1,4 @@
-"""Generic functions and kernels, and their instances: symbolic dimensions and the element type fixed by those of values.
+"""Generic functions and kernels, and their instances: symbolic dimensions and an element type fixed by values.
 
     func.func private @gate(%x: tensor<?x?xf16, #graph.dims<["m", "n"]>>) -> …
         attributes {tilewright.elements = [f16, bf16]}
@@ -53,7 +53,7 @@ def own_element(op: Generic) -> Attribute | None:
 
 
 def elements_of(op: Generic) -> list[Attribute]:
-    """The element types that may stand in place of its own, itself among them. Raises UserError for another attribute."""
+    """The element types that may stand in place of its own, with it. Raises UserError for another attribute."""
     own, attr = own_element(op), op.attributes.get(ELEMENTS)
     if own is None or attr is None:
         return [] if own is None else [own]
@@ -153,7 +153,7 @@ class _Rewrite:
     def replaced(self, attr: Attribute) -> Attribute:
         match attr:
             case TensorType():
-                tensor = cast("TensorType[Attribute]", attr)
+                tensor = attr
                 shape = [self.binding.dims.get(d, d) if isinstance(d, str) else d for d in shape_of(tensor)]
                 return tensor_type(self.element(tensor.element_type), shape)
             case AffineMapAttr() if attr.data.num_symbols and None not in self.sizes:
@@ -169,7 +169,7 @@ class _Rewrite:
                 kind = cast(Attribute, number.type)
                 return FloatAttr(number.value.data, cast(AnyFloat, self.element(kind)))
             case ArrayAttr():
-                return ArrayAttr([self.attribute(one) for one in cast("ArrayAttr[Attribute]", attr)])
+                return ArrayAttr([self.attribute(one) for one in attr])
             case DictionaryAttr():
                 return DictionaryAttr({key: self.attribute(one) for key, one in attr.data.items()})
             case ParametrizedAttribute():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.dialects.func import CallOp, FuncOp
@@ -99,12 +100,12 @@ def _rename(op: Operation, names: dict[str, str]) -> None:
     """Follows new names in what an operator calls and which kernels it lists."""
 
     def renamed(attr: Attribute) -> Attribute:
-        known = isinstance(attr, SymbolRefAttr) and attr.string_value() in names
-        return SymbolRefAttr(names[attr.string_value()]) if known else attr
+        name = attr.string_value() if isinstance(attr, SymbolRefAttr) else ""
+        return SymbolRefAttr(names[name]) if name in names else attr
 
     listed = op.attributes.get(KERNELS)
     if isinstance(listed, ArrayAttr):
-        op.attributes[KERNELS] = ArrayAttr([renamed(one) for one in listed])
+        op.attributes[KERNELS] = ArrayAttr([renamed(one) for one in cast("ArrayAttr[Attribute]", listed)])
     for inner in op.walk():
         if isinstance(inner, CallOp):
             inner.properties["callee"] = renamed(inner.callee)

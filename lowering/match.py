@@ -16,10 +16,10 @@ from ..dialects.errors import UserError
 from ..dialects.locations import fuse_locations
 from ..dialects.operators import MATCH, is_generic, types_of
 from .block_order import sort_block
-from .canonicalize import CanonicalizePass
 from .decompose import DecomposePass
 from .handwritten import choose_kernel, erase_unused_kernels, listed_kernels, operator_group, tell_derived
 from .instances import Binding, elements_of, instantiate, own_element, unify_type
+from .normal_form import normalize
 from .occurrences import Rejected, legal
 from .pattern import Occurrence, Pattern
 from .remarks import Placed, remark
@@ -36,10 +36,10 @@ class MatchPass(ModulePass):
     library:
 
     1. It is taken for all types that values of the program have and that it may have (see `instances`), and brought
-       into the form in which the program is: primitives, canonicalized.
+       into the form in which the program is: primitives, canonicalized (see `normal_form`).
     2. Where its body occurs (see `pattern`) and its values are not used outside (see `occurrences`), and one of its
-       kernels fits (see `handwritten`), the occurrence becomes a `graph.fused` that holds the body and names the kernel.
-       Where none fits, the occurrence stays: a kernel is derived, as for anything.
+       kernels fits (see `handwritten`), the occurrence becomes a `graph.fused` that holds the body and names the
+       kernel. Where none fits, the occurrence stays: a kernel is derived, as for anything.
     3. Where nothing was found, `tilewright.remarks` of the module says what came nearest; where no kernel fits, why.
 
     What computes the same but rounds in between, or associates sums in another way, is not the same.
@@ -53,7 +53,7 @@ class MatchPass(ModulePass):
             return
         for operator in operators:
             operator.detach()
-        CanonicalizePass().apply(ctx, op)
+        normalize(ctx, op)
         for operator in operators:
             _Operator(operator, op, ctx).use()
         erase_unused_kernels(op)
@@ -102,7 +102,7 @@ class _Operator:
         remark(self.module, f"{self.name} {what}", self.function.location, self.notes)
 
     def patterns(self) -> Iterator[Pattern]:
-        """Its body for each choice of types, as the program is: primitives, canonicalized."""
+        """Its body for each choice of types, in the form in which the program is."""
         for binding in self.bindings():
             instance = instantiate(self.function, binding, self.function.sym_name.data)
             assert isinstance(instance, FuncOp)
@@ -110,7 +110,7 @@ class _Operator:
             alone = ModuleOp([instance])
             try:
                 DecomposePass().apply(self.ctx, alone)
-                CanonicalizePass().apply(self.ctx, alone)
+                normalize(self.ctx, alone)
             except UserError:
                 if not is_generic(self.function):
                     raise
@@ -125,10 +125,8 @@ class _Operator:
         """Every way in which its arguments can have types of values of the program, and its results too."""
         values = (value for op in self.module.walk() for value in (*op.results, *_arguments(op)))
         known = list(dict.fromkeys(value.type for value in values))
-        found = 0
-        for binding in _bindings(types_of(self.function), known, self.function, Binding()):
-            found += 1
-            if found > MOST_INSTANCES:
+        for found, binding in enumerate(_bindings(types_of(self.function), known, self.function, Binding())):
+            if found == MOST_INSTANCES:
                 remark(
                     self.module,
                     f"{self.name} was looked for in {MOST_INSTANCES} choices of its types only",
@@ -172,6 +170,7 @@ class _Operator:
 def _bindings(
     wanted: Sequence[Attribute], known: Sequence[Attribute], op: FuncOp, binding: Binding
 ) -> Iterator[Binding]:
+    """Every way in which the types of a function, from one on, can be among those known."""
     if not wanted:
         yield binding
         return

@@ -102,7 +102,8 @@ def _view(op: ViewOp) -> str:
 
 
 def _iota(op: IotaOp) -> str:
-    return f"positions along {normalize_axis(get_int(op.properties, 'dim', None, op.what()), len(shape_of(op.res.type)), op.what())}"
+    dim = get_int(op.properties, "dim", None, op.what())
+    return f"positions along {normalize_axis(dim, len(shape_of(op.res.type)), op.what())}"
 
 
 def _constant(op: ConstantOp) -> str:

@@ -21,11 +21,11 @@ from ..dialects.errors import UserError
 from ..dialects.graph_functions import has_graph_work
 from ..dialects.graph_fused import FusedOp
 from ..dialects.hardware import ProgramOp, SignalOp, WaitOp
+from ..dialects.operators import KERNEL
 from ..dialects.registry import make_context
 from ..dialects.tile import AllocOp, KernelOp
 from ..dialects.tile_types import TileType
 from ..dialects.verify import verify_module
-from ..dialects.operators import KERNEL
 from .pipeline_text import PipelineReader
 from .plugins import universe
 

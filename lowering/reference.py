@@ -12,8 +12,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..dialects.errors import UserError
-from ..dialects.graph_fused import FusedOp
 from ..dialects.graph_functions import entry_function
+from ..dialects.graph_fused import FusedOp
 from ..dialects.names import suggestion
 from .fuse import FusePass
 from .handwritten import erase_unused_kernels

@@ -13,13 +13,13 @@ from xdsl.passes import ModulePass
 from ..dialects.errors import UserError
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_fused import FusedOp
+from ..dialects.operators import KERNEL
 from ..dialects.schedule import Schedule
 from ..dialects.target import target_of
 from ..dialects.target_model import Target
 from .axes import NotFusable
 from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
-from ..dialects.operators import KERNEL
 from .online_text import explain
 from .options import objective_of
 from .search import Choice

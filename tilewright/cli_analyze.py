@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from .api import Objective, compile
+from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options
+from .cli_options import Session, constants_option, parse_files, program_options, use_option
 from .cli_output import check_files, emit, json_option, trace_option
 from .files import write_atomically
 from .pictures.all import PICTURES, check_name
@@ -23,6 +24,7 @@ from .render import console
 @click.command("analyze", short_help="Say without data how long a program takes, and where the time goes.")
 @program_options
 @constants_option
+@use_option
 @trace_option
 @json_option
 @click.option(
@@ -42,6 +44,7 @@ def analyze_command(
     dims: dict[str, int],
     constants: dict[str, Path],
     objective: Objective | None,
+    libraries: tuple[Path, ...],
     trace_path: Path | None,
     json_path: Path | None,
     pictures: dict[str, Path],
@@ -54,9 +57,9 @@ def analyze_command(
         check_name(name)
         form_of(path)
     check_files(trace_path, json_path, *pictures.values())
-    program = compile(
-        read_program(file, dims, constants), target, objective=objective, unfused=unfused, watch=session.watch
-    )
+    module = read_program(file, dims, constants)
+    program = compile(module, target, objective=objective, unfused=unfused, use=libraries, watch=session.watch)
+    show_warnings(program, session)
     profile = Profile.of(program)
     emit(profile.json(), json_path, partial(_show, profile))
     if trace_path is not None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from tilewright.ir.diagnostics import Diagnostic, render
 
 from .cli_options import Session
+from .program import Program
 
 _SCREEN = (80, 40)
 """Columns and lines where the output is not a terminal."""
@@ -71,6 +72,13 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic], session: Session) -> Non
     text.highlight_regex(r"(?m)^[ \t]*\^+$", "bold green")
     text.highlight_regex(r"(?m)\b(help|note):", "bold cyan")
     Console(stderr=True, highlight=False, soft_wrap=True).print(text)
+
+
+def show_warnings(program: Program, session: Session) -> Program:
+    """Writes what the passes have to say that is no error; gives the program back."""
+    if program.warnings:
+        show_diagnostics(program.warnings, session)
+    return program
 
 
 def first_screen(diagnostics: Sequence[Diagnostic], lines: int) -> Sequence[Diagnostic]:

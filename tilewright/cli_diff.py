@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from .api import Objective, compile
+from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_dims
+from .cli_options import Session, constants_option, parse_dims, use_option
 from .cli_output import PATH, check_files, emit, html_option, json_option, show_report
 from .files import write_atomically
 from .reporting.report import diff
@@ -31,6 +32,8 @@ _OBJECTIVE = click.Choice(["time", "traffic"])
     "--dim-b", "dims_b", multiple=True, metavar="NAME=SIZE", callback=parse_dims, help="Its size in the second."
 )
 @constants_option
+@use_option
+@click.option("--use-b", "libraries_b", multiple=True, type=PATH, metavar="LIB", help="One more, for the second only.")
 @html_option
 @json_option
 @click.pass_obj
@@ -47,6 +50,8 @@ def diff_command(
     dims: dict[str, int],
     dims_b: dict[str, int],
     constants: dict[str, Path],
+    libraries: tuple[Path, ...],
+    libraries_b: tuple[Path, ...],
     html_path: Path | None,
     json_path: Path | None,
 ) -> None:
@@ -55,14 +60,17 @@ def diff_command(
     of the first.
     """
     check_files(html_path, json_path)
-    a = compile(read_program(first, dims, constants), target, pipeline, objective, watch=session.watch)
+    module = read_program(first, dims, constants)
+    a = show_warnings(compile(module, target, pipeline, objective, use=libraries, watch=session.watch), session)
     b = compile(
         read_program(second or first, dims | dims_b, constants),
         target_b or target,
         pipeline_b if pipeline_b is not None else pipeline,
         objective_b or objective,
+        use=(*libraries, *libraries_b),
         watch=session.watch,
     )
+    show_warnings(b, session)
     made = diff(a, b)
     emit(made.json(), json_path, partial(show_report, made) if html_path is None else None)
     if html_path is not None:

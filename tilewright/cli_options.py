@@ -108,6 +108,24 @@ tolerance_option = click.option(
 )
 
 
+use_option = click.option(
+    "--use",
+    "libraries",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="LIB",
+    help="Library of custom operators: what one computes is found in the program and done by its kernel, which is "
+    "compared with its logic first.",
+)
+
+reference_option = click.option(
+    "--reference",
+    multiple=True,
+    metavar="KERNEL|all",
+    help="Swap this kernel for its logic: one kernel for each operation of it.",
+)
+
+
 def program_options(command: F, default_target: str = "the one recorded in FILE, else davinci") -> F:
     """FILE, --target, --dim and --objective; `default_target` is for the help."""
     for decorate in reversed(

@@ -14,8 +14,9 @@ from tilewright.lowering.plan_report import MemoryPlan, Placed, plans_of
 from tilewright.lowering.plan_search import NODES, place
 
 from .api import Objective, compile
+from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, program_options
+from .cli_options import Session, constants_option, program_options, use_option
 from .cli_output import PATH, check_files, is_file
 from .files import write_atomically
 from .module import Module
@@ -40,6 +41,7 @@ def parse_capacity(context: click.Context, option: click.Parameter, value: str |
 @click.command("plan", short_help="Place buffers, of a program or given as CSV, and show where they lie.")
 @program_options
 @constants_option
+@use_option
 @click.option(
     "--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB. CSV only."
 )
@@ -55,6 +57,7 @@ def plan_command(
     dims: dict[str, int],
     constants: dict[str, Path],
     objective: Objective | None,
+    libraries: tuple[Path, ...],
     capacity: int | None,
     nodes: int,
     seed: int,
@@ -75,11 +78,11 @@ def plan_command(
         if capacity is not None or output is not None:
             name = "--capacity" if capacity is not None else "--output"
             raise click.UsageError(f"{name} is for CSV; the memories of a program are those of its target")
-        plans = _of_program(session, read_program(file, dims, constants), target, objective)
+        plans = _of_program(session, read_program(file, dims, constants), target, objective, libraries)
         _write_svg(svg_path, plans)
         return
-    if target is not None or dims or constants or objective is not None:
-        raise click.UsageError("--target, --dim, --constant and --objective are for programs, not for CSV")
+    if target is not None or dims or constants or objective is not None or libraries:
+        raise click.UsageError("--target, --dim, --constant, --objective and --use are for programs, not for CSV")
     problem = read_problem(read_text(file), str(file))
     found = place(problem.intervals, capacity, nodes, seed, lower=capacity is None)
     check_offsets(problem, found.offsets)
@@ -101,8 +104,11 @@ def plan_command(
     )
 
 
-def _of_program(session: Session, module: Module, target: str | None, objective: Objective | None) -> list[MemoryPlan]:
-    program = compile(module, target, objective=objective, to="plan", watch=session.watch)
+def _of_program(
+    session: Session, module: Module, target: str | None, objective: Objective | None, libraries: Sequence[Path]
+) -> list[MemoryPlan]:
+    program = compile(module, target, objective=objective, to="plan", use=libraries, watch=session.watch)
+    show_warnings(program, session)
     plans = plans_of(program.snapshot(after="plan").module)
     out = console()
     out.print(plans_table(plans))

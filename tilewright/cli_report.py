@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from .api import Objective, compile
+from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, program_options
+from .cli_options import Session, constants_option, program_options, use_option
 from .cli_output import check_files, emit, html_option, json_option, show_report
 from .files import write_atomically
 from .reporting.report import advice_of, report
@@ -19,6 +20,7 @@ from .reporting.sections import SECTIONS
 @click.command("report", short_help="Say what became of a program, and why, as text or as a page.")
 @program_options
 @constants_option
+@use_option
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--section", "sections", multiple=True, metavar="NAME", help=f"Only this: {', '.join(SECTIONS)}.")
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
@@ -33,6 +35,7 @@ def report_command(
     dims: dict[str, int],
     constants: dict[str, Path],
     objective: Objective | None,
+    libraries: tuple[Path, ...],
     pipeline: str | None,
     sections: tuple[str, ...],
     unfused: bool,
@@ -48,9 +51,10 @@ def report_command(
     sections = (*sections, "advice") if advice else sections
     check_files(html_path, json_path)
     module = read_program(file, dims, constants)
-    made = advice_of(module) if sections == ("advice",) else None
+    made = advice_of(module) if sections == ("advice",) and not libraries else None
     if made is None:
-        made = report(compile(module, target, pipeline, objective, unfused, watch=session.watch), sections)
+        program = compile(module, target, pipeline, objective, unfused, use=libraries, watch=session.watch)
+        made = report(show_warnings(program, session), sections)
     emit(made.json(), json_path, partial(show_report, made) if html_path is None or sections else None)
     if html_path is not None:
         write_atomically(html_path, made.html())

@@ -15,9 +15,9 @@ from tilewright.ir.diagnostics import Diagnostic, SourceError
 
 from .api import Objective, compile
 from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
-from .cli_diagnostics import show_diagnostics
+from .cli_diagnostics import show_diagnostics, show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option
+from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option, use_option
 from .cli_output import check_files, emit, json_option, trace_option
 from .errors import CheckError, plain_error
 from .files import write_atomically
@@ -34,6 +34,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 @click.command("run", short_help="Compile a program, execute it, and report results, traffic and cycles.")
 @program_options
 @constants_option
+@use_option
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
 @click.option("--random", "seed", type=click.IntRange(min=0), metavar="SEED", help="Random values for other inputs.")
 @click.option(
@@ -66,6 +67,7 @@ def run_command(
     dims: dict[str, int],
     constants: dict[str, Path],
     objective: Objective | None,
+    libraries: tuple[Path, ...],
     inputs: dict[str, Path],
     seed: int | None,
     expected: dict[str, Path],
@@ -83,7 +85,10 @@ def run_command(
     check_files(*save.values(), json_path, trace_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
     module = read_program(file, dims, constants)
-    program = compile(module, target, objective=objective, unfused=unfused, to=level, watch=session.watch)
+    program = compile(
+        module, target, objective=objective, unfused=unfused, to=level, use=libraries, watch=session.watch
+    )
+    show_warnings(program, session)
     specs = {spec.name: spec for spec in program.outputs}
     _check_names((*expected, *save), specs)
     wanted = {name: expected_array(read_npy(path), specs[name]) for name, path in expected.items()}

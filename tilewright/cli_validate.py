@@ -16,8 +16,9 @@ from tilewright.runtime.report import Json
 
 from .api import Objective, compile
 from .arrays import gather_inputs, read_npy
+from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option
+from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option, use_option
 from .cli_output import PATH, check_files, emit, json_option
 from .errors import CheckError
 from .files import write_atomically
@@ -34,6 +35,7 @@ _FIGURES = ("absolute", "relative", "tolerance")
 )
 @program_options
 @constants_option
+@use_option
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the values of other inputs.")
@@ -54,6 +56,7 @@ def validate_command(
     dims: dict[str, int],
     constants: dict[str, Path],
     objective: Objective | None,
+    libraries: tuple[Path, ...],
     pipeline: str | None,
     inputs: dict[str, Path],
     seed: int,
@@ -68,7 +71,9 @@ def validate_command(
     """
     check_files(small, json_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
-    program = compile(read_program(file, dims, constants), target, pipeline, objective, watch=session.watch)
+    module = read_program(file, dims, constants)
+    program = compile(module, target, pipeline, objective, use=libraries, check=False, watch=session.watch)
+    show_warnings(program, session)
     validation = validate(program, inputs=arrays, seed=seed, tolerance=tolerance)
     kernels = kernel_errors(program, gather_inputs(program.source, arrays, seed), tolerance) if validation else []
     emit(_figures(validation, kernels), json_path, partial(_show, validation, kernels))

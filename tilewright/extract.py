@@ -7,10 +7,10 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
+from tilewright.dialects.operators import KERNELS, TARGETS
 from tilewright.dialects.target import set_target
 from tilewright.dialects.tile import KernelOp
 from tilewright.ir.diagnostics import did_you_mean
-from tilewright.dialects.operators import KERNELS, TARGETS
 from tilewright.lowering.outline import kernel_logic
 
 from .errors import plain_error

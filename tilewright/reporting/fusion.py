@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
+from tilewright.dialects.operators import MATCH
 from tilewright.lowering.online_text import MASKS, ONLINE, WALKS
 from tilewright.lowering.reference import group_names
 from tilewright.runtime.report import Json
@@ -74,7 +75,8 @@ def fused_groups(program: Program) -> dict[str, FusedOp]:
 def _source_ops(module: ModuleOp) -> dict[Place, str]:
     """Place in the source → the operation there, as `matmul`; constants and what is not of the graph dialect apart."""
     found: dict[Place, str] = {}
-    for op in module.walk():
+    libraries = [op for op in module.ops if MATCH in op.attributes]
+    for op in (op for top in module.ops if top not in libraries for op in top.walk()):
         dialect, _, name = op.name.partition(".")
         if dialect == "graph" and name not in ("constant", "weight", "yield", "fused"):
             for place in places_of(op):
