@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from . import hardware
 from .dtypes import byte_width, type_name
@@ -13,6 +14,7 @@ from .engine_limits import check_descriptor, check_event_number, check_product, 
 from .errors import UserError
 from .hardware_types import ViewType
 from .layout import Layout
+from .operators import TARGETS
 from .target import target_of
 from .target_model import MatrixEngine, Target
 from .tile_types import BufferType, TileType
@@ -25,7 +27,7 @@ def verify_target_use(module: ModuleOp) -> None:
     the machine looks at each.
     """
     target = target_of(module)
-    for op in module.walk():
+    for op in (op for top in module.ops if not _is_for_others(top, target.name) for op in top.walk()):
         for memory in _memories(op):
             if memory not in target.memories:
                 raise _unknown("memory", memory, target.name, target.memories, op)
@@ -71,6 +73,14 @@ def _layout(view: SSAValue) -> tuple[str, Layout]:
     kind, owner = view.type, view.owner
     assert isinstance(kind, ViewType) and isinstance(owner, hardware.ViewOp)
     return kind.memory.data, owner.layout.layout(byte_width(kind.element_type))
+
+
+def _is_for_others(op: Operation, target: str) -> bool:
+    """Whether this is a kernel by hand for other targets: it is not used on this one."""
+    attr = op.attributes.get(TARGETS)
+    if not isinstance(attr, ArrayAttr):
+        return False
+    return target not in [one.data for one in cast("ArrayAttr[Attribute]", attr) if isinstance(one, StringAttr)]
 
 
 def _memories(op: Operation) -> Iterator[str]:

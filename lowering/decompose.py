@@ -16,6 +16,7 @@ from ..dialects.graph_fused import FusedOp
 from ..dialects.operators import MATCH
 from .decompose_emit import Emitter
 from .decompose_rules import RULES
+from .handwritten import erase_unused_kernels
 from .inline import inline_calls
 from .link import instantiate_calls
 
@@ -30,7 +31,7 @@ class DecomposePass(ModulePass):
 
     1. Calls of private functions are inlined; see `inline.inline_calls`. One with a hand-written kernel that fits
        becomes a `graph.fused` that names it (see `handwritten`); `kernels=false` takes none. Functions that `match` is
-       to look for stay as they are.
+       to look for stay as they are; kernels that nothing names any more go.
     2. Each named op is replaced by what its rule in `decompose_rules.RULES` makes of it:
 
         %p = graph.softmax %x {axis = -1} : tensor<4x8xf16>
@@ -48,6 +49,7 @@ class DecomposePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         instantiate_calls(op)
         inline_calls(op, self.kernels)
+        erase_unused_kernels(op)
         for function in op.ops:
             if isinstance(function, FuncOp) and not function.is_declaration and MATCH not in function.attributes:
                 decompose_block(function.body.block)

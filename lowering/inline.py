@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 
 from ..dialects.errors import UserError
 from ..dialects.graph_functions import resolve_callee
-from ..dialects.operators import MATCH
+from ..dialects.operators import KERNELS, MATCH
 from .handwritten import choose_kernel, operator_group, tell_derived
 
 
@@ -30,6 +30,12 @@ def inline_calls(module: ModuleOp, kernels: bool = True) -> None:
         if _is_private(function) and function in done and not (kernels and MATCH in function.attributes):
             function.detach()
             function.erase()
+
+
+def _is_looked_for(callee: FuncOp, module: ModuleOp) -> bool:
+    """Whether `match` comes to what a call of this function means, and says itself why no kernel fits."""
+    kernels = callee.attributes.get(KERNELS)
+    return any(MATCH in f.attributes and f.attributes.get(KERNELS) == kernels for f in _functions(module))
 
 
 def _is_private(function: FuncOp) -> bool:
@@ -55,7 +61,8 @@ def _inline_into(function: FuncOp, callers: list[FuncOp], done: set[FuncOp], mod
                 continue
             choice = choose_kernel(callee, [value.type for value in (*op.arguments, *op.res)], module)
             if choice.kernel is None:
-                tell_derived(module, callee, choice, op.location)
+                if not _is_looked_for(callee, module):
+                    tell_derived(module, callee, choice, op.location)
                 _inline(op, callee)
             else:
                 Rewriter.replace_op(op, operator_group(callee, op.arguments, choice.kernel, op.location))

@@ -40,6 +40,10 @@ class Binding:
     dims: dict[str, Dim] = field(default_factory=dict[str, Dim])
     element: Attribute | None = None
 
+    def is_itself(self, op: Generic) -> bool:
+        """Whether nothing is fixed: a call inside of a function for several types, of one for the same."""
+        return self.element in (None, own_element(op)) and all(name == size for name, size in self.dims.items())
+
     def suffix(self) -> str:
         """For the name of the instance: `_m64_n128_bf16`."""
         own = [] if self.element is None else [element(self.element).name]

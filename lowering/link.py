@@ -68,6 +68,8 @@ def instantiate_calls(module: ModuleOp) -> None:
             if isinstance(binding, str):
                 message = f"@{callee.sym_name.data} cannot be called here: {binding}"
                 raise UserError(message, call.location, [("the function", callee.location)])
+            if binding.is_itself(callee):
+                continue
             key = callee, repr(binding.dims), binding.element
             if key not in made:
                 made[key] = _instance(callee, binding, names)

@@ -55,15 +55,21 @@ class Mismatch:
     found: SSAValue
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """The operations of the pattern that agree, and where it fails first, if it does."""
+
+    agreed: frozenset[Operation]
+    mismatch: Mismatch | None = None
+
+
 @dataclass
 class Pattern:
     """The body of a function of primitives, looked for in a block of primitives."""
 
     function: FuncOp
     _agrees: dict[tuple[SSAValue, SSAValue], bool] = field(default_factory=dict[tuple[SSAValue, SSAValue], bool])
-    _scores: dict[tuple[SSAValue, SSAValue], tuple[int, Mismatch | None]] = field(
-        default_factory=dict[tuple[SSAValue, SSAValue], tuple[int, "Mismatch | None"]]
-    )
+    _scores: dict[tuple[SSAValue, SSAValue], Attempt] = field(default_factory=dict[tuple[SSAValue, SSAValue], Attempt])
 
     @property
     def results(self) -> list[SSAValue]:
@@ -76,8 +82,8 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """Operations, constants apart."""
-        return sum(isinstance(op, GraphOp) and not isinstance(op, ConstantOp) for op in self.function.body.block.ops)
+        """How many operations it has, constants among them."""
+        return sum(isinstance(op, GraphOp) for op in self.function.body.block.ops)
 
     def unfindable(self) -> str | None:
         """Why no program can contain this body, if none can."""
@@ -105,9 +111,10 @@ class Pattern:
         best: tuple[int, Mismatch] | None = None
         for op in block.ops:
             if isinstance(op, GraphOp):
-                count, mismatch = self._score(self.results[0], op.res)
-                if mismatch is not None and count and (best is None or count > best[0]):
-                    best = count, mismatch
+                found = self._score(self.results[0], op.res)
+                count = len(found.agreed)
+                if found.mismatch is not None and count and (best is None or count > best[0]):
+                    best = count, found.mismatch
         return best
 
     # --- one root
@@ -181,32 +188,33 @@ class Pattern:
 
     # --- attempts that fail
 
-    def _score(self, want: SSAValue, have: SSAValue, user: Operation | None = None) -> tuple[int, Mismatch | None]:
+    def _score(self, want: SSAValue, have: SSAValue, user: Operation | None = None) -> Attempt:
         key = want, have
         if key not in self._scores:
             self._scores[key] = self._attempt(want, have, user)
         return self._scores[key]
 
-    def _attempt(self, want: SSAValue, have: SSAValue, user: Operation | None) -> tuple[int, Mismatch | None]:
+    def _attempt(self, want: SSAValue, have: SSAValue, user: Operation | None) -> Attempt:
         op, other = want.owner, have.owner
         if not isinstance(op, GraphOp):
             same = want.type == have.type
-            return 0, None if same else Mismatch(f"a value of {have.type}, the operator takes {want.type}", want, have)
+            reason = f"a value of {have.type}, the operator takes {want.type}"
+            return Attempt(frozenset(), None if same else Mismatch(reason, want, have))
         if isinstance(op, ConstantOp) and isinstance(user, MapOp) and same_elements(want, have):
-            return 0, None
+            return Attempt(frozenset([op]))
         if not isinstance(other, GraphOp):
-            return 0, Mismatch(f"a value that is given, the operator has '{op.name}'", want, have)
+            return Attempt(frozenset(), Mismatch(f"a value that is given, the operator has '{op.name}'", want, have))
         reason = difference(op, other)
         if op.name != other.name or len(op.args) != len(other.args):
-            return 0, Mismatch(str(reason), want, have)
+            return Attempt(frozenset(), Mismatch(str(reason), want, have))
         attempts = [
             [self._score(p, q, op) for p, q in zip(op.args, order, strict=True)] for order in _orders(op, other)
         ]
-        inner = max(attempts, key=lambda rows: sum(count for count, _ in rows))
-        count = sum(count for count, _ in inner)
+        best = max(attempts, key=lambda rows: len(frozenset[Operation]().union(*(row.agreed for row in rows))))
+        agreed = frozenset[Operation]().union(*(row.agreed for row in best))
         if reason is not None:
-            return count, Mismatch(reason, want, have)
-        return count + (not isinstance(op, ConstantOp)), next((found for _, found in inner if found), None)
+            return Attempt(agreed, Mismatch(reason, want, have))
+        return Attempt(agreed | {op}, next((row.mismatch for row in best if row.mismatch), None))
 
 
 def _orders(op: GraphOp, other: GraphOp) -> list[Sequence[SSAValue]]:

@@ -124,9 +124,7 @@ class _Writer:
             case "primitive":
                 return self.line(f'graph.reduce {value} {{monoid = "sum", axes = [1]}} : tensor<12x1xf32>')
             case _:
-                return self.line(
-                    f'graph.reduce {value} {{monoid = "sum", axes = array<i64: -1>}} : tensor<12x1xf32>'
-                )
+                return self.line(f'graph.reduce {value} {{monoid = "sum", axes = array<i64: -1>}} : tensor<12x1xf32>')
 
 
 @st.composite

@@ -36,17 +36,20 @@ func.func @main(%x: tensor<4xf32>, %u: tensor<5xf32>) -> tensor<4xf32> {
 }
 """
 CASES = {
-    "an unknown kernel": (TILE, "callee = @double", "callee = @doubel", "there is no kernel @doubel; did you mean '@double'"),
+    "an unknown kernel": (TILE, "callee = @double", "callee = @doubel",
+                          "there is no kernel @doubel; did you mean '@double'"),
     "more operands": (TILE, "launch %x {", "launch %x, %x {", "kernel @double takes 1 operand, 'tile.launch' has 2"),
     "no operands": (TILE, "launch %x {", "launch {", "kernel @double takes 1 operand, 'tile.launch' has 0"),
-    "another shape": (TILE, "launch %x {", "launch %w {", "operand 0 of 'tile.launch' is tensor<16x8xf32>, kernel @double has"),
+    "another shape": (TILE, "launch %x {", "launch %w {",
+                      "operand 0 of 'tile.launch' is tensor<16x8xf32>, kernel @double has"),
     "another result": (TILE, "callee = @double} : tensor<8x16xf32>\n  return %y : tensor<8x16xf32>",
                        "callee = @double} : tensor<8x16xf16>\n  return %x : tensor<8x16xf32>",
                        "result 0 of 'tile.launch' is tensor<8x16xf16>, kernel @double has tensor<8x16xf32>"),
     "more results": (TILE, "%y = tile.launch %x {callee = @double} : tensor<8x16xf32>",
                      "%y, %z = tile.launch %x {callee = @double} : tensor<8x16xf32>, tensor<8x16xf32>",
                      "kernel @double gives 1 result, 'tile.launch' has 2"),
-    "a group's kernel": (GROUP, "kernel = @double", "kernel = @dble", "there is no kernel @dble; did you mean '@double'"),
+    "a group's kernel": (GROUP, "kernel = @double", "kernel = @dble",
+                         "there is no kernel @dble; did you mean '@double'"),
     "a group's kernel that is no name": (GROUP, "kernel = @double", "kernel = 3", "expected the name of a kernel"),
     "a group of other types": (GROUP, "%0: tensor<8x16xf32>) ->", "%0: tensor<8x16xf32>, %7: tensor<2xf32>) ->",
                                "kernel @double takes 2 operands, 'graph.fused' has 1"),
@@ -85,10 +88,12 @@ def lowered() -> tilewright.Program:
 HARDWARE = {
     "unknown": ("callee = @double", "callee = @doble", "there is no kernel @doble; did you mean '@double'?"),
     "count": (r"hardware.launch %x, ", "hardware.launch ", "kernel @double takes 2 operands, 'hardware.launch' has 1"),
-    "order": (r"hardware.launch %x, (%\w+)", r"hardware.launch \1, %w", "operand 1 of 'hardware.launch' is !tile.buffer<16x8xf32"),
+    "order": (r"hardware.launch %x, (%\w+)", r"hardware.launch \1, %w",
+              "operand 1 of 'hardware.launch' is !tile.buffer<16x8xf32"),
     "memory": (r"(%x_?\d* = hardware.buffer [^:]*(?: : i64[^:]*)* : !tile.buffer<8x16xf32, )\"\w+\"", r'\1"scratchpad"',
                "the one lies in 'scratchpad', the other in 'gm'"),
-    "symbols": (r"hardware.view ([^{]*)\{offset = affine_map<\(\) -> \(0\)>", r"hardware.view \1{offset = affine_map<()[s0] -> (s0)>",
+    "symbols": (r"hardware.view ([^{]*)\{offset = affine_map<\(\) -> \(0\)>",
+                r"hardware.view \1{offset = affine_map<()[s0] -> (s0)>",
                 "uses symbols that 'hardware.kernel' does not have"),
 }  # fmt: skip
 

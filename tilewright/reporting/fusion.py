@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.operators import MATCH
+from tilewright.lowering.handwritten import kernel_of
 from tilewright.lowering.online_text import MASKS, ONLINE, WALKS
 from tilewright.lowering.reference import group_names
 from tilewright.runtime.report import Json
@@ -34,10 +35,15 @@ def fusion_section(subject: Subject) -> Section | None:
         counts = Counter(sources[place] for place in places_of(fused) if place in sources)
         done = [f"{count} {op}" if count > 1 else op for op, count in counts.items()]
         inputs, outputs = [_name(v) for v in fused.args], [_name(v) for v in fused.res]
-        made.add_row(name, ", ".join(done), " ".join(inputs), " ".join(outputs))
+        by_hand = kernel_of(fused)
+        kernel = None if by_hand is None else by_hand.sym_name.data
+        made.add_row(
+            name if kernel is None else f"{name} (@{kernel})", ", ".join(done), " ".join(inputs), " ".join(outputs)
+        )
         reasons = list(_strings(fused, "tilewright.refusals"))
         refusals[name] = [*reasons]
-        rows.append({"kernel": name, "does": [*done], "reads": [*inputs], "gives": [*outputs], "refusals": [*reasons]})
+        row: dict[str, Json] = {"kernel": name, "by_hand": kernel, "does": [*done], "reads": [*inputs]}
+        rows.append({**row, "gives": [*outputs], "refusals": [*reasons]})
     parts: list[Part] = [f"{_plural(len(groups), 'kernel')} of {_plural(len(sources), 'operation')}.", made]
     kept = {name: reasons for name, reasons in refusals.items() if reasons}
     if kept:
