@@ -114,7 +114,8 @@ def test_unfused_figures_are_those_of_the_program_without_the_library() -> None:
 
 CALLS = {
     "declared nowhere": "",
-    "declared": "func.func private @weighted(tensor<12x16xf32>, tensor<8x16xf32>, tensor<12x8xf32>)\n    -> tensor<12x1xf32>\n",
+    "declared": "func.func private @weighted(tensor<12x16xf32>, tensor<8x16xf32>, tensor<12x8xf32>)\n"
+    "    -> tensor<12x1xf32>\n",
 }
 CALL = "  %y = call %x, %v, %u {callee = @weighted} : tensor<12x1xf32>\n"
 

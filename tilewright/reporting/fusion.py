@@ -42,8 +42,8 @@ def fusion_section(subject: Subject) -> Section | None:
         )
         reasons = list(_strings(fused, "tilewright.refusals"))
         refusals[name] = [*reasons]
-        row: dict[str, Json] = {"kernel": name, "by_hand": kernel, "does": [*done], "reads": [*inputs]}
-        rows.append({**row, "gives": [*outputs], "refusals": [*reasons]})
+        found: dict[str, Json] = {"kernel": name, "by_hand": kernel, "does": [*done], "reads": [*inputs]}
+        rows.append({**found, "gives": [*outputs], "refusals": [*reasons]})
     parts: list[Part] = [f"{_plural(len(groups), 'kernel')} of {_plural(len(sources), 'operation')}.", made]
     kept = {name: reasons for name, reasons in refusals.items() if reasons}
     if kept:
