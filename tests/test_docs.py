@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,43 @@ def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> Non
     for file in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(([\w/.-]+\.md)\b", file.read_text()):
             assert target in pages or (DOCS / target).exists(), (file.name, target)
+
+
+def same_but_for_gaps(found: str, shown: str) -> bool:
+    """Whether the lines of an output are those shown; `…` stands for any number of lines."""
+    parts = [[]] if not shown else [part.splitlines() for part in re.split(r"^\s*…\n", shown, flags=re.MULTILINE)]
+    lines, position = [line.rstrip() for line in found.splitlines()], 0
+    for number, part in enumerate(parts):
+        starts = [position] if number == 0 else range(position, len(lines) + 1)
+        if number and number == len(parts) - 1 and part:
+            starts = [len(lines) - len(part)]
+        position = next((start + len(part) for start in starts if lines[start : start + len(part)] == part), -1)
+        if position < 0:
+            return False
+    return position == len(lines) or not parts[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("beside_the_examples")
+def test_the_story_of_custom_operators() -> None:
+    """Its files are written, its commands run one after another, and each output is what the page shows."""
+    done = None
+    compared = 0
+    text = (DOCS / "custom.md").read_text()
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL):
+        if language == "mlir":
+            head, _, body = block.partition("\n")
+            Path(head.removeprefix("// ")).write_text(body)
+        elif language == "sh":
+            for line in block.splitlines():
+                command, _, comment = line.partition("  # exits with ")
+                if command.startswith("sed "):
+                    subprocess.run(command, shell=True, check=True)
+                    continue
+                done = tilewright(*shlex.split(command)[1:])
+                assert done.code == int(comment or 0), (line, done.err)
+        else:
+            assert done is not None
+            assert same_but_for_gaps(done.out + done.err, block), done.out + done.err
+            compared += 1
+    assert compared == 8

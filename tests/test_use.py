@@ -333,6 +333,7 @@ def test_commands_with_libraries(tmp_path: Path) -> None:
     done = shell("report", *words, "--section", "fusion", "--json", "-")
     (row,) = json.loads(done.out)["fusion"]
     assert (row["kernel"], row["by_hand"]) == ("main_0", "rows_m12")
+    assert row["refusals"] == []
     assert row["does"] == ["matmul", "2 mul", "sub", "exp", "reduce_sum"]
     assert shell("compile", text, "--use", tmp_path / "none.mlir").code == 1
 

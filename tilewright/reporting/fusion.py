@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.graph_fused import FusedOp
-from tilewright.dialects.operators import MATCH
+from tilewright.dialects.operators import KERNEL, MATCH
 from tilewright.lowering.handwritten import kernel_of
 from tilewright.lowering.online_text import MASKS, ONLINE, WALKS
 from tilewright.lowering.reference import group_names
@@ -41,6 +41,9 @@ def fusion_section(subject: Subject) -> Section | None:
             name if kernel is None else f"{name} (@{kernel})", ", ".join(done), " ".join(inputs), " ".join(outputs)
         )
         reasons = list(_strings(fused, "tilewright.refusals"))
+        makers = [value.owner for value in fused.args if isinstance(value.owner, FusedOp)]
+        if makers and any(KERNEL in op.attributes for op in (fused, *makers)):
+            reasons.append("nothing is fused with a kernel that is written by hand")
         refusals[name] = [*reasons]
         found: dict[str, Json] = {"kernel": name, "by_hand": kernel, "does": [*done], "reads": [*inputs]}
         rows.append({**found, "gives": [*outputs], "refusals": [*reasons]})
