@@ -51,7 +51,7 @@ def report_command(
     sections = (*sections, "advice") if advice else sections
     check_files(html_path, json_path)
     module = read_program(file, dims, constants)
-    made = advice_of(module) if sections == ("advice",) and not libraries else None
+    made = advice_of(module) if sections == ("advice",) else None
     if made is None:
         program = compile(module, target, pipeline, objective, unfused, use=libraries, watch=session.watch)
         made = report(show_warnings(program, session), sections)
