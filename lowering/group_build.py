@@ -17,10 +17,10 @@ from ..dialects.dtypes import element, splat
 from ..dialects.graph_fused import YieldOp
 from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, parse_spec
 from ..dialects.graph_types import static_shape
-from ..dialects.index_map import IndexMap
 from .axes import Axis, AxisSpace, Linear, NotFusable
 from .axis_order import canonical_axes
 from .group import Group, Node, Output, Window
+from .group_views import load_view, rename_view
 
 
 def read_group(block: Block) -> Group:
@@ -29,14 +29,6 @@ def read_group(block: Block) -> Group:
     Raises NotFusable if its ops have no common axes.
     """
     return _Builder(block).build()
-
-
-def normal_form(map_: AffineMap, shape: tuple[int, ...]) -> IndexMap:
-    """The index map over atoms of the dimensions. Raises NotFusable if it has none."""
-    found = IndexMap.try_affine(map_, shape)
-    if found is None:
-        raise NotFusable(f"the view {map_} does not split dimensions into factors")
-    return found
 
 
 class _Builder:
@@ -175,73 +167,16 @@ class _Builder:
         map_, box = op.affine_maps[0], op.boxes[0]
         source = op.args[0]
         if source in self.templates:
-            self.templates[result] = self.load_view(self.templates[source], op, map_, shape, box)
+            self.templates[result] = load_view(self.space, self.templates[source], op, map_, shape, box)
             return
         node = self.value(source)
         if any((low, high) != (0, size) for (low, high), size in zip(box, shape, strict=True)):
             raise NotFusable("a padded view of a computed value")
-        self.values[result] = self.rename_view(node, normal_form(map_, shape), shape, op)
+        self.values[result] = self.renamed(node, map_, shape, op)
 
-    def rename_view(self, node: Node, map_: IndexMap, shape: tuple[int, ...], op: Operation) -> Node:
-        """A permutation, split, merge or broadcast: the same value with its axes in other dimensions."""
-        atoms = [[self.space.fresh(extent) for extent in extents] for extents in map_.atoms]
-        used: set[tuple[int, int]] = set()
-        for p, (terms, offset) in enumerate(map_.exprs):
-            ordered = sorted(terms, key=lambda term: -term[0])
-            extents = [map_.atoms[d][i] for _, d, i in ordered]
-            places = [prod(extents[k + 1 :]) for k in range(len(extents))]
-            whole = offset == 0 and [c for c, _, _ in ordered] == places and prod(extents) == node.shape[p]
-            if not whole or any((d, i) in used for _, d, i in ordered):
-                raise NotFusable("a slice or window of a computed value")
-            used.update((d, i) for _, d, i in ordered)
-            self.space.unify(node.dims[p], [atoms[d][i] for _, d, i in ordered])
-        renamed = Node("view", node.element, shape, atoms, op, [node])
-        self.nodes.append(renamed)
-        return renamed
-
-    def load_view(
-        self, template: Node, op: ViewOp, map_: AffineMap, shape: tuple[int, ...], box: Sequence[tuple[int, int]]
-    ) -> Node:
-        """A view of an input is another way to load it."""
-        normal = normal_form(map_, shape)
-        dims = [[self.space.fresh(extent) for extent in extents] for extents in normal.atoms]
-        replace: dict[Axis, Linear] = {}
-        for axes, (terms, offset) in zip(template.dims, normal.exprs, strict=True):
-            whole: dict[Axis, int] = {}
-            for coefficient, d, i in terms:
-                whole[dims[d][i]] = whole.get(dims[d][i], 0) + coefficient
-            if len(axes) == 1:
-                replace[axes[0]] = Linear(whole, offset)
-                continue
-            self.spread(axes, whole, offset, replace)
-        inside = [expr.substitute(replace) for expr in template.inside]
-        fill = template.fill
-        if any((low, high) != (0, size) for (low, high), size in zip(box, shape, strict=True)):
-            if fill is not None and fill != op.fill:
-                raise NotFusable("padding with two values")
-            fill = op.fill
-            for d, (low, high) in enumerate(box):
-                position = Linear({axis: prod(a.extent for a in dims[d][k + 1 :]) for k, axis in enumerate(dims[d])})
-                inside += [position.shifted(-low)] if low > 0 else []
-                inside += [position.negated().shifted(high - 1)] if high < shape[d] else []
-        index = [expr.substitute(replace) for expr in template.index]
-        return Node("load", template.element, shape, dims, op, arg=template.arg, index=index, inside=inside, fill=fill)
-
-    def spread(self, axes: Sequence[Axis], terms: dict[Axis, int], offset: int, replace: dict[Axis, Linear]) -> None:
-        """Divides an index expression among the factors of a split dimension, where every term fits one factor."""
-        if offset:
-            raise NotFusable("a slice of a split dimension")
-        remaining = dict(terms)
-        scale = prod(axis.extent for axis in axes)
-        for axis in axes:
-            size, scale = scale, scale // axis.extent
-            mine = {a: c for a, c in remaining.items() if c % scale == 0 and c * (a.extent - 1) < size and c >= scale}
-            if sum(c // scale * (a.extent - 1) for a, c in mine.items()) >= axis.extent:
-                raise NotFusable("an index that carries over the factors of a split dimension")
-            replace[axis] = Linear({a: c // scale for a, c in mine.items()})
-            remaining = {a: c for a, c in remaining.items() if a not in mine}
-        if remaining:
-            raise NotFusable("an index that crosses the factors of a split dimension")
+    def renamed(self, node: Node, map_: AffineMap, shape: tuple[int, ...], op: Operation) -> Node:
+        self.nodes.append(rename_view(self.space, node, map_, shape, op))
+        return self.nodes[-1]
 
     # --- results --------------------------------------------------------------------------------------------------
 
@@ -265,10 +200,10 @@ class _Builder:
         map_ = op.affine_maps[p].compose(shift)
         whole = [(0, size) for size in shape]
         if op.args[p] in self.templates:
-            node = self.instantiate(self.load_view(self.templates[op.args[p]], op, map_, shape, whole))
+            node = self.instantiate(load_view(self.space, self.templates[op.args[p]], op, map_, shape, whole))
             self.nodes.append(node)
         else:
-            node = self.rename_view(self.value(op.args[p]), normal_form(map_, shape), shape, op)
+            node = self.renamed(self.value(op.args[p]), map_, shape, op)
         return Output(number, node, [self.position(axes, box[d][0]) for d, axes in enumerate(node.dims)])
 
     # --- closing --------------------------------------------------------------------------------------------------
