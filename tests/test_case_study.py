@@ -32,7 +32,7 @@ def check_excerpt(shown: str, printed: str) -> None:
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a change of the search, paste the new output; copy the new pictures to docs/pictures."""
     monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"`(\w+\.mlir)`: ", PAGE)
+    programs = re.findall(r"`(\w+\.mlir)`:\s", PAGE)
     texts = [text for kind, text in BLOCK.findall(PAGE) if kind == "mlir"]
     for name, text in zip(programs, texts, strict=True):
         Path(name).write_text(text)
