@@ -85,7 +85,7 @@ def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> Non
 def same_but_for_gaps(found: str, shown: str) -> bool:
     """Whether the lines of an output are those shown; `…` stands for any number of lines."""
     parts = [[]] if not shown else [part.splitlines() for part in re.split(r"^\s*…\n", shown, flags=re.MULTILINE)]
-    lines, position = [line.rstrip() for line in found.splitlines()], 0
+    lines, position = [line.rstrip() for line in found.rstrip().splitlines()], 0
     for number, part in enumerate(parts):
         starts = [position] if number == 0 else range(position, len(lines) + 1)
         if number and number == len(parts) - 1 and part:

@@ -12,6 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from tilewright.dialects.errors import UserError
 from tilewright.dialects.graph_functions import entry_function
 from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.target import set_target
@@ -60,7 +61,13 @@ def kernel_errors(
             if by_hand_only and by_hand is None:
                 continue
             values = given[op]
-            results = run_alone(op, program, values)
+            try:
+                results = run_alone(op, program, values)
+            except UserError as error:
+                if by_hand is not None:  # otherwise it points at the program
+                    error.location = error.location or by_hand.location
+                    error.notes += ((f"in kernel @{by_hand.sym_name.data}", by_hand.location),)
+                raise
             logic = kernel_logic(op)
             wanted = evaluate(logic, values, "f64", loader)
             limits: Sequence[float] = output_tolerances(logic) if tolerance is None else [tolerance] * len(wanted)
