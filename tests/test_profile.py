@@ -169,7 +169,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{figures['cycles']} cycles" in done.out and "graph.gelu" in done.out and " 4:8 " in done.out
     made = json.loads(Path("trace.json").read_text())
     assert any(e.get("args", {}).get("source", "").endswith("two.mlir:4:8") for e in made["traceEvents"])
-    ran = cli("run", "two.mlir", "--random", "0", "--trace", "again.json")
+    ran = cli("run", "two.mlir", "--random", "0", "--trace", "again.json", "--profile")
+    assert "off-chip traffic" in ran.out and "class of operation" in ran.out
+    assert cli("run", "two.mlir", "--random", "0", "--level", "tile", "--profile").code == 2
     assert ran.code == 0 and json.loads(Path("again.json").read_text()) == made
     assert cli("run", "two.mlir", "--random", "0", "--level", "tile", "--trace", "no.json").code == 2
     assert not Path("no.json").exists()

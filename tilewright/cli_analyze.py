@@ -61,14 +61,15 @@ def analyze_command(
     program = compile(module, target, objective=objective, unfused=unfused, use=libraries, watch=session.watch)
     show_warnings(program, session)
     profile = Profile.of(program)
-    emit(profile.json(), json_path, partial(_show, profile))
+    emit(profile.json(), json_path, partial(show_profile, profile))
     if trace_path is not None:
         write_atomically(trace_path, json.dumps(profile.timeline.json()))
     for name, path in pictures.items():
         PICTURES[name](profile).save(path)
 
 
-def _show(profile: Profile) -> None:
+def show_profile(profile: Profile) -> None:
+    """Prints the summary and all tables of a profile."""
     out = console()
     out.print(summary(profile))
     for table in tables(profile):

@@ -12,9 +12,11 @@ from typing import cast
 import click
 
 from tilewright.ir.diagnostics import Diagnostic, SourceError
+from tilewright.runtime.report import Json
 
 from .api import Objective, compile
 from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
+from .cli_analyze import show_profile
 from .cli_diagnostics import show_diagnostics, show_warnings
 from .cli_import import read_program
 from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option, use_option
@@ -23,9 +25,9 @@ from .errors import CheckError, plain_error
 from .files import write_atomically
 from .kernels import run_with_reference
 from .module import TensorSpec
-from .profiling import trace
+from .profiling import Profile, trace
 from .program import Level, Program, level_of
-from .render import show_run
+from .render import console, show_run
 from .reporting.fusion import fused_groups
 from .result import Run
 from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
@@ -58,6 +60,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
     help="Compute this kernel by its logic, the others on the machine one by one (results only).",
 )
 @click.option("--unfused", is_flag=True, help="One kernel per named operation.")
+@click.option("--profile", "profiled", is_flag=True, help="Say where the time goes too, as `tilewright analyze` does.")
 @trace_option
 @click.pass_obj
 def run_command(
@@ -77,11 +80,14 @@ def run_command(
     json_path: Path | None,
     swapped: tuple[str, ...],
     unfused: bool,
+    profiled: bool,
     trace_path: Path | None,
 ) -> None:
     """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
     if trace_path is not None and level != "hardware":
         raise click.BadParameter("only the hardware level has a timeline", param_hint="--trace")
+    if profiled and (level != "hardware" or swapped):
+        raise click.BadParameter("only a run at the hardware level has a profile", param_hint="--profile")
     check_files(*save.values(), json_path, trace_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
     module = read_program(file, dims, constants)
@@ -99,7 +105,10 @@ def run_command(
     run = _swapped(program, arrays, seed, swapped) if swapped else program.run(arrays, seed)
     figures = run.report()
     limits = _tolerances(program, tolerance)
-    emit(figures, json_path, partial(show_run, run, figures, unfused))
+    profile = Profile.of(program) if profiled else None
+    if profile is not None:
+        figures["profile"] = profile.json()
+    emit(figures, json_path, partial(_show, run, figures, unfused, profile))
     if trace_path is not None:
         write_atomically(trace_path, json.dumps(trace(program)))
     for name, path in save.items():
@@ -107,6 +116,13 @@ def run_command(
     _warn(session, cast("list[dict[str, object]]", figures["outputs"]), limits)
     if wanted:
         _compare(run, wanted, limits, expected)
+
+
+def _show(run: Run, figures: dict[str, Json], unfused: bool, profile: Profile | None) -> None:
+    show_run(run, figures, unfused)
+    if profile is not None:
+        console().print()
+        show_profile(profile)
 
 
 def _swapped(program: Program, given: Mapping[str, Array], seed: int | None, names: Sequence[str]) -> Run:
