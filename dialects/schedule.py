@@ -19,6 +19,7 @@ from .attributes import int_values
 from .errors import UserError
 
 _A = TypeVar("_A", bound=Attribute)
+NUMBERS = ("move_slots", "store_slots", "row_steps", "split", "cores")
 STRATEGIES = ("resident", "online", "multipass", "recompute")
 
 
@@ -36,8 +37,9 @@ class Schedule:
     hold           per load, the looped axes fixed when it is issued (others are loaded whole and sliced)
     slots          per load, copies of its buffer (multi-buffering); `move_slots` the same for moves on chip, and
                    `store_slots` for results on their way out
-    pins           per load, whole tiles kept resident before the outer loop
+    pins           per load, whole tiles kept in a buffer of their own before the outer loop that would reload them
     skew           per stage of the loops that have several, iterations it runs ahead (software pipelining)
+    row_steps      2: reductions along rows take two steps where that is faster; 1: never, which needs less memory
     split          parts that a reduced axis is divided into, merged at the end
     cores          cores that share the outermost grid loop
     """
@@ -54,6 +56,7 @@ class Schedule:
     store_slots: int = 1
     pins: tuple[int, ...] = ()
     skew: tuple[int, ...] = ()
+    row_steps: int = 2
     split: int = 1
     cores: int = 1
 
@@ -96,10 +99,13 @@ class Schedule:
                 raise UserError(f"schedule hold '{held}' names axes that are not looped over ('{self.looped}')")
         if min((*self.slots, self.move_slots, self.store_slots), default=1) < 1:
             raise UserError("schedule slots are at least 1")
+        if self.pins and (len(self.pins) != loads or min(self.pins) < 0):
+            raise UserError(f"schedule 'pins' has a number of tiles, at least 0, for each of {loads} loads")
+        if self.row_steps not in (1, 2):
+            raise UserError(f"schedule 'row_steps' is 1 or 2, got {self.row_steps}")
         if min(self.skew, default=0) < 0:
             raise UserError("schedule skew is how many iterations each stage runs ahead, at least 0")
         for what, used in (
-            ("pins", any(self.pins)),
             ("split", self.split != 1),
             ("cores", self.cores != 1),
         ):
@@ -121,9 +127,9 @@ class Schedule:
             values = cast("tuple[int, ...]", getattr(self, name))
             if values:
                 data[name] = _ints(values)
-        for name in ("move_slots", "store_slots", "split", "cores"):
+        for name in NUMBERS:
             value = cast(int, getattr(self, name))
-            if value != 1:
+            if value != Schedule.__dataclass_fields__[name].default:
                 data[name] = IntegerAttr(value, i64)
         return DictionaryAttr(data)
 
@@ -145,7 +151,7 @@ class Schedule:
                 case "hold":
                     entries = cast(Sequence[Attribute], _expect(name, value, ArrayAttr, "a list of strings").data)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
                     values[name] = tuple(_expect(name, e, StringAttr, "a list of strings").data for e in entries)
-                case "move_slots" | "store_slots" | "split" | "cores":
+                case _ if name in NUMBERS:
                     values[name] = _expect(name, value, IntegerAttr, "an integer").value.data  # pyright: ignore[reportUnknownMemberType]
                 case _:
                     _expect(name, value, DenseArrayBase, "integers, as in array<i64: 1, 2>")

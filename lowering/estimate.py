@@ -23,7 +23,7 @@ from .axes import Axis
 from .cuts import Cut
 from .footprint import Footprint
 from .group import Node, Output
-from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
+from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Pin, Slice, Store
 from .reduce_steps import two_step_cycles
 from .roles import Roles
 from .transfers import load_bytes, store_bytes
@@ -117,7 +117,7 @@ class _Estimator:
             match item:
                 case Loop():
                     self.loop(item)
-                case Load():
+                case Load() | Pin():
                     self.load(item)
                 case Slice():
                     pass
@@ -143,9 +143,9 @@ class _Estimator:
         self.footprint.leave(item)
         self.times, self.cut = before, outer
 
-    def load(self, item: Load) -> None:
-        node = item.node
-        homes = self.footprint.load(item, self.slots[node])
+    def load(self, item: Load | Pin) -> None:
+        node, slots = item.node, 1 if isinstance(item, Pin) else self.slots[item.node]
+        homes = self.footprint.load(item, slots)
         for memory in homes:
             move = self.target.move(self.target.offchip, memory)
             if move is None:
@@ -154,11 +154,11 @@ class _Estimator:
             self.result.read_bytes += size
             cycles = int(size / self.target.move_rate(move))
             self.spend(move.engine, cycles)
-            if self.within is not None and self.slots[node] == 1:  # in turn with what uses it
+            if self.within is not None and slots == 1:  # in turn with what uses it
                 user = self.vector if memory == self.roles.vector != self.roles.lhs_stage else self.matrix
                 self.parts[self.within][user] += cycles
         if item.fixed:
-            trips, slots = self.runs(node), self.slots[node]
+            trips = self.runs(node)
             if slots == 1:
                 self.stalls += trips
             else:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float
 from ..dialects.target_model import Target
 from .group import Node, Output
-from .nest import Load, Loop, Nest
+from .nest import Load, Loop, Nest, Pin
 from .nest_stages import staged_loops
 from .reduce_steps import piece
 from .regions import region_of
@@ -55,6 +55,7 @@ class Footprint:
         self.held: list[Held] = []
         self.scopes: list[dict[Node, list[Held]]] = [{}]
         self.made: list[Made] = []
+        self.pins: dict[Node, list[Held]] = {}
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
         self.apart = product_apart(target)
         self.users: dict[Node, list[tuple[Node | Output, int]]] = {node: [] for node in nest.group.nodes}
@@ -85,25 +86,32 @@ class Footprint:
         self.ends[self.path[-1]] = self.position
         self.path = self.path[:-1]
 
-    def load(self, item: Load, slots: int) -> list[str]:
+    def load(self, item: Load | Pin, slots: int) -> list[str]:
         """Defines a loaded region; the memories it goes to."""
-        extents = [dim.extent for dim in region_of(self.nest, item.node, item.fixed)]
-        width = byte_width(item.node.element)
-        memories = {memory for memory, _ in self.homes(item.node)}
+        memories = sorted({memory for memory, _ in self.homes(item.node)})
         if not self.path:
             slots = 1
-        sizes = [(m, slots * tile_bytes(self.target.memories[m], extents, width)) for m in sorted(memories)]
-        self.define(item.node, sizes)
-        return [memory for memory, _ in sizes]
+        sizes = [(memory, slots * self.region(item, memory)) for memory in memories]
+        if isinstance(item, Pin):
+            self.pins[item.node] = [self.add(memory, size) for memory, size in sizes]
+        else:
+            for held in self.pins.get(item.node, []):
+                held.uses.append((self.position, self.path))
+            self.define(item.node, sizes)
+        return memories
+
+    def region(self, item: Load | Pin, memory: str) -> int:
+        """Bytes of a loaded region."""
+        pin = self.nest.pins[item.node] if isinstance(item, Pin) else None
+        extents = [dim.extent for dim in region_of(self.nest, item.node, item.fixed, pin)]
+        return tile_bytes(self.target.memories[memory], extents, byte_width(item.node.element))
 
     def compute(self, node: Node, accumulate: bool) -> None:
         operands = [held for source in node.inputs for held in self.use(source.source or source)]
         if node.kind == "contract":
             for source, memory in zip(node.inputs, (self.roles.lhs, self.roles.rhs), strict=True):
                 if memory is not None and self.roles.subdivides:
-                    shape = [self.inner[a] for a in self.nest.group.axes if a in source.present]
-                    size = tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
-                    self.add(memory, size * self.nest.schedule.move_slots)
+                    self.add(memory, self.piece(source, memory) * self.nest.schedule.move_slots)
         rows = self.pieces(node) if node.kind == "reduce" else None
         if rows is not None:
             _, lanes = rows
@@ -125,6 +133,11 @@ class Footprint:
                 if held.memory == self.roles.vector:
                     self.made.append(Made(held, operands, self.position))
 
+    def piece(self, source: Node, memory: str) -> int:
+        """Bytes of one operand of the matrix engine."""
+        shape = [self.inner[a] for a in self.nest.group.axes if a in source.present]
+        return tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
+
     def hand_over(self, node: Node, made: list[Held]) -> None:
         """A second slot for what one engine makes for another, if one runs ahead of the other."""
         if not self.loops or self.loops[-1] not in self.staged:
@@ -140,7 +153,9 @@ class Footprint:
         """Elements of the rows that a reduction combines and of their pieces, where it takes two steps."""
         source = node.inputs[0]
         axes = [a for a in self.nest.group.axes if a in source.present and self.nest.tiles[a] > 1]
-        if not axes or axes[-1] not in node.reduced or axes[-1].extent % self.nest.tiles[axes[-1]]:
+        if self.nest.schedule.row_steps == 1 or not axes:
+            return None
+        if axes[-1] not in node.reduced or axes[-1].extent % self.nest.tiles[axes[-1]]:
             return None
         row, width = self.nest.tiles[axes[-1]], byte_width(accumulator_type(source.element))
         lanes = piece(self.target, self.roles.vector, row, width, width)
@@ -234,14 +249,14 @@ class Footprint:
 
     # --- peaks ----------------------------------------------------------------------------------------------------
 
-    def peaks(self) -> dict[str, int]:
-        """Greatest number of live bytes of each memory."""
+    def lifetimes(self) -> None:
+        """Settles where everything ends, and which results take over the bytes of an operand."""
         for held in self.held:
             depth = len(held.path)
             held.end = max(p if len(path) == depth else self.ends[path[depth]] for p, path in held.uses)
         for made in self.made:
             for operand in made.operands:
-                fits = operand.memory == made.result.memory and operand.size >= made.result.size
+                fits = operand.memory == made.result.memory and self.takes_over(operand, made.result)
                 if fits and not operand.dropped and operand.path == made.result.path and operand.end == made.position:
                     operand.end = made.result.end
                     made.result.dropped = True
@@ -250,6 +265,10 @@ class Footprint:
         for held in self.held:
             if held.ahead:
                 held.start, held.end = held.path[-1], self.ends[held.path[-1]]
+
+    def peaks(self) -> dict[str, int]:
+        """Greatest number of live bytes of each memory."""
+        self.lifetimes()
         peaks: dict[str, int] = {}
         for memory in {held.memory for held in self.held}:
             changes: list[tuple[int, int]] = []
@@ -262,6 +281,10 @@ class Footprint:
                 peak = max(peak, live)
             peaks[memory] = peak
         return peaks
+
+    def takes_over(self, operand: Held, result: Held) -> bool:
+        """Whether a result has room in the bytes of an operand."""
+        return operand.size >= result.size
 
     def redirect(self, old: Held, new: Held) -> None:
         """Later in-place results of `old` are results of `new`."""

@@ -17,7 +17,7 @@ With the whole row in a tile there is no loop over b, and the same rule gives a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -28,11 +28,20 @@ from .axes import Axis
 from .cuts import Cut, Cutter
 from .group import Group, Node, Output
 from .online import derive
+from .pins import Pinned, pinned
 
 
 @dataclass(eq=False)
 class Load:
     """Brings the region of an input that the open loops fix; `fixed` are the looped axes that it depends on."""
+
+    node: Node
+    fixed: frozenset[Axis]
+
+
+@dataclass(eq=False)
+class Pin:
+    """Brings the tiles of a load that stay while outer loops go round; `fixed` as for Load."""
 
     node: Node
     fixed: frozenset[Axis]
@@ -74,7 +83,7 @@ class Loop:
     body: list[Item] = field(default_factory=list["Item"])
 
 
-Item: TypeAlias = Load | Slice | Compute | Accumulate | Store | Loop
+Item: TypeAlias = Load | Pin | Slice | Compute | Accumulate | Store | Loop
 Goal: TypeAlias = Node | Output
 
 
@@ -89,6 +98,7 @@ class Nest:
     passes: int
     """The most loops over one axis that the reductions of one place need, one after another."""
     cutter: Cutter
+    pins: Mapping[Node, Pinned]
 
     @cached_property
     def cuts(self) -> dict[Loop, Cut]:
@@ -109,6 +119,15 @@ class Nest:
                 self._cut(item.body, (*path, item.axis), found)
             else:
                 found[item] = cut
+
+    def splits(self, loop: Loop) -> list[int]:
+        """Where a loop is split because of pinned tiles, in ascending order."""
+        inside_it = {item.node for each in (loop, *inside(loop)) for item in each.body if isinstance(item, Load)}
+        return sorted({pin.count for node, pin in self.pins.items() if pin.axis is loop.axis and node in inside_it})
+
+    @cached_property
+    def looped_axes(self) -> frozenset[Axis]:
+        return frozenset(axis for axis in self.group.axes if self.looped(axis))
 
     def looped(self, axis: Axis) -> bool:
         return self.tiles[axis] < axis.extent
@@ -142,6 +161,11 @@ def default_hold(node: Node, looped: Iterable[Axis]) -> frozenset[Axis]:
     return (node.present & frozenset(looped)) - node.taps
 
 
+def is_cut(load: Node, held: frozenset[Axis], looped: frozenset[Axis]) -> bool:
+    """Whether uses of a load held at these axes need a part of what it brings."""
+    return held != load.present & looped or any(load.windows)
+
+
 def build_nest(group: Group, schedule: Schedule) -> Nest:
     """Places everything. Raises UserError if the schedule does not fit the group, its strategy included."""
     nest = place_nest(group, schedule)
@@ -167,7 +191,10 @@ def place_nest(group: Group, schedule: Schedule) -> Nest:
             raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
     builder = _Builder(group, schedule, tiles)
     items = builder.scope((), list(group.outputs))
-    return Nest(group, schedule, items, tiles, builder.passes, Cutter(group))
+    nest = Nest(group, schedule, items, tiles, builder.passes, Cutter(group), builder.pins)
+    if nest.pins and nest.cuts:
+        raise UserError("schedule pins: masks leave out tiles of the loops, and such loops are not split again")
+    return nest
 
 
 class _Builder:
@@ -185,8 +212,14 @@ class _Builder:
             if extra:
                 letters = "".join(sorted(group.names[axis] for axis in extra))
                 raise UserError(f"schedule holds a load at axis '{letters}', which it does not vary along")
+        self.pins = {
+            load: pinned(group, load, self.hold[load], self.rank, tiles, count)
+            for load, count in zip(group.loads, schedule.pins, strict=bool(schedule.pins))
+            if count
+        }
         self.available: list[set[Node]] = []
         self.loaded: list[set[Node]] = []
+        self.pinned: list[set[Node]] = []
         self.passes = 0
         self.states: dict[str, dict[Node, Node]] = {"previous": {}, "running": {}}
         for node in group.nodes:
@@ -219,6 +252,7 @@ class _Builder:
         """The items of one loop body (or of the kernel): reach all goals with the axes of `path` fixed."""
         self.available.append(set())
         self.loaded.append(set())
+        self.pinned.append(set())
         fixed = frozenset(path)
         items: list[Item] = []
         pending = list(goals)
@@ -256,7 +290,8 @@ class _Builder:
                 self.enter_state("running", [goal])
         self.available.pop()
         self.loaded.pop()
-        return items
+        self.pinned.pop()
+        return loads_last(items)
 
     def count_passes(self, items: Sequence[Item]) -> None:
         walked = [item.axis for item in items if isinstance(item, Loop) and item.carried]
@@ -350,12 +385,15 @@ class _Builder:
         for node in self.unavailable(root, seen):
             here = self.needs(node) <= fixed
             if node.kind == "load":
-                held = self.hold[node]
+                held, pin = self.hold[node], self.pins.get(node)
+                if pin is not None and pin.fixed <= fixed and not any(node in level for level in self.pinned):
+                    items.append(Pin(node, pin.fixed))
+                    self.pinned[-1].add(node)
                 if held <= fixed and not any(node in level for level in self.loaded):
                     items.append(Load(node, held))
                     self.loaded[-1].add(node)
                 if here:
-                    if held != self.needs(node) or any(node.windows):
+                    if is_cut(node, held, self.looped):
                         items.append(Slice(node))
                     self.available[-1].add(node)
             elif (
@@ -366,6 +404,34 @@ class _Builder:
             ):
                 items.append(Compute(node))
                 self.available[-1].add(node)
+
+
+def loads_last(items: Sequence[Item]) -> list[Item]:
+    """The items with each load just before the first that uses it: its bytes are not held longer than needed."""
+    ordered: list[Item] = []
+    waiting: list[Load | Pin] = []
+    for item in items:
+        if isinstance(item, Load | Pin):
+            waiting.append(item)
+            continue
+        needed = [load for load in waiting if uses(item, load.node)]
+        ordered += needed
+        waiting = [load for load in waiting if load not in needed]
+        ordered.append(item)
+    return [*ordered, *waiting]
+
+
+def uses(item: Item, load: Node) -> bool:
+    """Whether an item reads a load, itself or in its loops."""
+    match item:
+        case Loop():
+            return any(uses(inner, load) for inner in item.body)
+        case Store():
+            return item.output.node is load
+        case Compute() | Accumulate():
+            return load in item.node.inputs
+        case _:
+            return item.node is load
 
 
 class _Levels:

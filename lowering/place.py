@@ -54,8 +54,10 @@ class _Placer:
     def __init__(self, kernel: tile.KernelOp, target: Target) -> None:
         self.kernel = kernel
         self.target = target
-        slots = kernel.schedule.data.get("move_slots") if kernel.schedule is not None else None
+        schedule = kernel.schedule.data if kernel.schedule is not None else {}
+        slots, steps = schedule.get("move_slots"), schedule.get("row_steps")
         self.move_slots = cast("IntegerAttr[Any]", slots) if isinstance(slots, IntegerAttr) else None
+        self.row_steps = steps.value.data if isinstance(steps, IntegerAttr) else 2  # pyright: ignore[reportUnknownMemberType]
 
     def run(self) -> None:
         if not any(True for _ in tile_values(self.kernel)):
@@ -76,7 +78,8 @@ class _Placer:
         for op in list(self.kernel.walk()):
             self.operands(op)
         load_unaligned_parts(self.kernel, self.target)
-        reduce_in_steps(self.kernel, self.target)
+        if self.row_steps == 2:
+            reduce_in_steps(self.kernel, self.target)
 
     # --- loads ----------------------------------------------------------------------------------------------------
 

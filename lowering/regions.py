@@ -15,6 +15,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from .axes import Axis, Linear
 from .group import Group, Node, Window
 from .nest import Nest
+from .pins import Pinned
 
 Frame = tuple[Axis | None, ...]
 
@@ -35,8 +36,10 @@ def frame_of(group: Group, axes: frozenset[Axis], extents: Mapping[Axis, int]) -
     return frame or (None,)
 
 
-def held_extent(nest: Nest, axis: Axis, fixed: frozenset[Axis]) -> int:
-    """Elements of an axis in a region loaded with the axes of `fixed` at one tile."""
+def held_extent(nest: Nest, axis: Axis, fixed: frozenset[Axis], pin: Pinned | None = None) -> int:
+    """Elements of an axis in a region loaded with the axes of `fixed` at one tile, `pin` at some."""
+    if pin is not None and axis is pin.axis:
+        return nest.tiles[axis] * pin.count
     return nest.tiles[axis] if axis in fixed else axis.extent
 
 
@@ -46,8 +49,8 @@ def window_extent(expr: Linear, window: Window, base: int) -> int:
     return (base - 1) * expr.terms[window.base] + reach + 1
 
 
-def region_of(nest: Nest, node: Node, fixed: frozenset[Axis]) -> list[RegionDim]:
-    """The dimensions of what a load brings, in canonical order; those of extent 1 are dropped."""
+def region_of(nest: Nest, node: Node, fixed: frozenset[Axis], pin: Pinned | None = None) -> list[RegionDim]:
+    """The dimensions of what a load (or of its pinned tiles) brings, in canonical order; without those of extent 1."""
     dims: list[RegionDim] = []
     seen: set[Axis] = set()
     for position, (expr, window) in enumerate(zip(node.index, node.windows, strict=True)):
@@ -57,7 +60,7 @@ def region_of(nest: Nest, node: Node, fixed: frozenset[Axis]) -> list[RegionDim]
             seen.update(expr.terms)
     for axis in node.present:
         if axis not in seen:
-            dims.append(RegionDim(held_extent(nest, axis, fixed), axis))
+            dims.append(RegionDim(held_extent(nest, axis, fixed, pin), axis))
     rank = {axis: position for position, axis in enumerate(nest.group.axes)}
     return sorted((dim for dim in dims if dim.extent > 1), key=lambda dim: rank[dim.axis])
 

@@ -7,44 +7,27 @@ fall back to the next one. Deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
-from math import gcd, lcm, prod
 from typing import Literal, TypeAlias, TypeVar
 
-from ..dialects.dtypes import accumulator_type, byte_width, type_name
 from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
-from ..dialects.target_model import Memory, Target
-from .axes import Axis
+from ..dialects.target_model import Target
 from .estimate import Estimate, estimate
-from .group import Group, Node
+from .exact import Exact
+from .group import Group
 from .nest import Nest, default_hold, place_nest
 from .nest_stages import staged_loops
 from .online import derive
 from .place_routes import route
-from .roles import Roles, tile_bytes
+from .roles import Roles
+from .state import SLOT_MODES, State
+from .tile_sizes import granularity, inner_tiles, round_up, tile_sizes
 
 _T = TypeVar("_T")
-Slots: TypeAlias = Literal["one", "stream", "all"]
-SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
-"""Buffers with two slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
-
 Objective: TypeAlias = Literal["time", "traffic"]
-
-
-@dataclass(frozen=True)
-class State:
-    """A point of the space. `order` lists all axes; `whole` marks loads held whole along reduced axes and taps;
-    `online` asks for the derived form of reductions that wait for one another, `skewed` for stages that run ahead."""
-
-    tiles: tuple[int, ...]
-    order: tuple[int, ...]
-    whole: tuple[bool, ...]
-    slots: Slots
-    online: bool = False
-    skewed: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,8 @@ class Search:
         self.reduced = [axis in group.reduced for axis in group.axes]
         self.seen: dict[State, Choice | None] = {}
         self.rejection: UserError | None = None
-        self.nests: dict[tuple[str, str, tuple[str, ...], str], Nest] = {}
+        self.proved = False
+        self.nests: dict[tuple[str, str, tuple[str, ...], str, tuple[int, ...]], Nest] = {}
         self.cascades = bool(derive(group, group.reduced - group.taps).cascades)
         products = [node.kind == "contract" for node in group.nodes if node.kind in ("contract", "map", "reduce")]
         self.staged = skew and any(products) and not all(products)
@@ -112,13 +96,33 @@ class Search:
     def fitting(self) -> list[Choice]:
         """What descending from all starts finds that fits."""
         for start in self.starts():
-            self.descend(start)
-        return [choice for choice in self.seen.values() if choice is not None and not choice.estimate.excess]
+            for state in self.pinned(self.descend(start)):
+                self.evaluate(state)
+        if self.objective == "traffic":
+            self.improve()
+        return self.fits()
+
+    def improve(self) -> None:
+        """The fewest bytes, and among schedules that move as many the fewest cycles."""
+        exact = Exact(self)
+        states = [replace(state, slots=mode) for state in exact.run() for mode in SLOT_MODES]
+        self.proved = exact.proved
+        found = [(choice, state) for state in states if (choice := self.evaluate(state)) is not None]
+        if found:
+            self.descend(min(found, key=lambda pair: self.key(pair[0]))[1])
+
+    def fits(self) -> list[Choice]:
+        """What was found that fits."""
+        return [choice for _, choice in self.fits_by_state()]
+
+    def fits_by_state(self) -> list[tuple[State, Choice]]:
+        return [(s, choice) for s, choice in self.seen.items() if choice is not None and not choice.estimate.excess]
 
     def starts(self) -> Iterator[State]:
         count = len(self.group.axes)
         order = tuple(sorted(range(count), key=lambda a: (self.reduced[a], a)))
-        none = tuple(bool(load.present & self.group.taps) for load in self.group.loads)
+        outer = count - sum(self.reduced)
+        levels = tuple(outer if load.present & self.group.taps else count for load in self.group.loads)
         whole = tuple(sizes[-1] for sizes in self.sizes)
         small = tuple(sizes[0] for sizes in self.sizes)
         written = frozenset(axis for output in self.group.outputs for axis in output.node.present)
@@ -130,9 +134,9 @@ class Search:
         shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
         for tiles in dict.fromkeys((walked, whole, single, rows, small)):
-            yield State(tiles, order, none, "stream", self.cascades, self.staged and self.objective == "time")
+            yield State(tiles, order, levels, "stream", self.cascades, self.staged and self.objective == "time")
 
-    def descend(self, state: State) -> None:
+    def descend(self, state: State) -> State:
         """Takes the best of each group of changes in turn until none improves."""
         spent, best, moved = 0, self.evaluate(state), True
         while moved and spent < self.effort:
@@ -146,6 +150,7 @@ class Search:
                         best, better = found, neighbour
                 if better is not None:
                     state, moved = better, True
+        return state
 
     @property
     def groups(self) -> int:
@@ -166,10 +171,12 @@ class Search:
                     swapped = [second if a == first else first if a == second else a for a in state.order]
                     yield replace(state, order=tuple(swapped))
         elif group == len(self.sizes) + 1:
-            streamed = {self.group.axes[a] for a in looped if self.reduced[a]}
-            for position, load in enumerate(self.group.loads):
-                if (load.present & streamed) - load.taps:
-                    yield replace(state, whole=_put(state.whole, position, not state.whole[position]))
+            for load, level in enumerate(state.levels):
+                yield from (
+                    replace(state, levels=_put(state.levels, load, other), pins=())
+                    for other in self.levels(state, load)
+                    if other != level
+                )
         elif group == len(self.sizes) + 2:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
         elif group == len(self.sizes) + 3:
@@ -181,6 +188,27 @@ class Search:
                 yield replace(state, online=not state.online)
         elif self.staged:
             yield replace(state, skewed=not state.skewed)
+
+    def levels(self, state: State, load: int) -> list[int]:
+        """The levels at which a load can be held, that differ in these loops."""
+        present = self.group.loads[load].present - self.group.loads[load].taps
+        looped = [a for a in state.order if state.tiles[a] < self.group.axes[a].extent]
+        return [*(state.order.index(a) for a in looped if self.group.axes[a] in present), len(state.order)]
+
+    def pinned(self, state: State) -> Iterator[State]:
+        """As many tiles of one load pinned as fit."""
+        found = self.evaluate(state)
+        if found is None or found.estimate.excess:
+            return
+        for load in range(len(self.group.loads)):
+            one = self.evaluate(replace(state, pins=_put((0,) * len(self.group.loads), load, 1)))
+            if one is None:
+                continue
+            for memory, peak in one.estimate.peaks.items():
+                left = self.target.memories[memory].bytes - found.estimate.peaks[memory]
+                if peak > found.estimate.peaks[memory]:
+                    fitting = left // (peak - found.estimate.peaks[memory])
+                    yield replace(state, pins=_put((0,) * len(self.group.loads), load, max(0, fitting)))
 
     def trades(self, state: State) -> Iterator[State]:
         """One axis a size up and another down: what a full memory allows."""
@@ -195,7 +223,7 @@ class Search:
         """Sizes with one tile fewer and one more."""
         extent, fixed = self.group.axes[axis].extent, len(self.sizes[axis]) == 1
         parts = -(-extent // state.tiles[axis])
-        found = [_round_up(-(-extent // count), self.blocks[axis]) for count in (parts - 1, parts + 1) if count > 0]
+        found = [round_up(-(-extent // count), self.blocks[axis]) for count in (parts - 1, parts + 1) if count > 0]
         return [] if fixed else [size for size in found if size <= extent]
 
     def fine_trades(self, state: State) -> Iterator[State]:
@@ -225,12 +253,12 @@ class Search:
     def place(self, schedule: Schedule) -> Nest:
         """The nest of a schedule. Where loops stand depends on which axes are looped over, their order and the held
         loads; nests that agree in these differ in their tiles only."""
-        key = (schedule.looped, schedule.order, schedule.hold, schedule.strategy)
+        key = (schedule.looped, schedule.order, schedule.hold, schedule.strategy, schedule.pins)
         same = self.nests.get(key)
         if same is None:
             same = self.nests[key] = place_nest(self.group, schedule)
         tiles = dict(zip(self.group.axes, schedule.tiles, strict=True))
-        return Nest(same.group, schedule, same.items, tiles, same.passes, same.cutter)
+        return Nest(same.group, schedule, same.items, tiles, same.passes, same.cutter, same.pins)
 
     def key(self, choice: Choice) -> tuple[int, ...]:
         found = choice.estimate
@@ -241,13 +269,12 @@ class Search:
     def schedule(self, state: State) -> Schedule:
         group, names = self.group, self.group.names
         looped = {axis for axis, tile in zip(group.axes, state.tiles, strict=True) if tile < axis.extent}
-        streamed = looped & group.reduced
         order = [group.axes[a] for a in state.order if group.axes[a] in looped]
         doubled = 1 if state.slots == "one" else 2
         hold: list[str] = []
         slots: list[int] = []
-        for load, whole in zip(group.loads, state.whole, strict=True):
-            held = default_hold(load, looped) - (streamed if whole else frozenset())
+        for load, level in zip(group.loads, state.levels, strict=True):
+            held = default_hold(load, looped) & {group.axes[a] for a in state.order[:level]}
             hold.append("".join(names[axis] for axis in group.axes if axis in held))
             streams = (bool(order) and order[-1] in held) or state.slots == "all"
             slots.append(2 if held and streams and state.slots != "one" else 1)
@@ -264,120 +291,10 @@ class Search:
             slots=tuple(slots),
             move_slots=doubled if self.roles.subdivides else 1,
             store_slots=doubled if looped else 1,
+            pins=state.pins if any(state.pins) else (),
+            row_steps=state.steps,
         )
 
 
 def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
     return (*values[:position], value, *values[position + 1 :])
-
-
-def tile_sizes(group: Group, axis: Axis, target: Target, fine: bool = False) -> list[int]:
-    """Tile sizes worth trying, smallest first: whole, equal parts, powers of two, in multiples of the granularity.
-
-    `fine`: of any granularity, for groups of which nothing coarser fits.
-    """
-    extent = axis.extent
-    if axis in group.taps or any(expr.terms.get(axis, 0) < 0 for load in group.loads for expr in load.index):
-        return [1]  # a transfer steps forward only: what is read backwards is read one index at a time
-    block = 1 if fine else granularity(group, axis, target)
-    sizes = {extent}
-    for parts in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
-        sizes.add(_round_up(-(-extent // parts), block))
-    power = 1
-    while power < extent:
-        sizes.add(_round_up(power, block))
-        power *= 2
-    fitting = sorted(size for size in sizes if size <= extent)
-    while len(fitting) > 12:  # thin out, keep both ends
-        del fitting[1:-1:2]
-    return fitting
-
-
-def granularity(group: Group, axis: Axis, target: Target) -> int:
-    """Elements that an axis is tiled by: the matrix engine's block where it is m, n or k of a contraction, else 1."""
-    if target.matrix_engine is None or any(axis in load.taps or axis in _bases(load) for load in group.loads):
-        return 1
-    for node in group.nodes:
-        if node.kind != "contract":
-            continue
-        lhs, rhs = node.inputs
-        entry = target.matrix_engine[1].type_of(type_name(lhs.element), type_name(rhs.element))
-        if entry is not None and ((axis in lhs.present) != (axis in rhs.present) or axis in node.reduced):
-            return max(entry.block)
-    return 1
-
-
-def _bases(load: Node) -> frozenset[Axis]:
-    return frozenset(window.base for window in load.windows if window is not None)
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def inner_tiles(group: Group, tiles: dict[Axis, int], target: Target, roles: Roles) -> dict[Axis, int]:
-    """Pieces of the matrix operands: tiles halved along their longest axis until two pieces of each operand fit, where
-    they have memories of their own, and one instruction takes them."""
-    inner = dict(tiles)
-    for node in group.nodes:
-        if node.kind != "contract":
-            continue
-        lhs, rhs = node.inputs
-        block = _piece_block(node, target, roles)
-        for source, name in ((lhs, roles.lhs), (rhs, roles.rhs)) if roles.subdivides else ():
-            if name is not None:
-                _shrink(group, source, inner, tiles, target.memories[name], block)
-        entry = target.matrix_engine and target.matrix_engine[1].type_of(type_name(lhs.element), type_name(rhs.element))
-        if entry and entry.max_shape is not None:
-            sides = lhs.present - rhs.present, node.reduced, rhs.present - lhs.present
-            for axes, most in zip(sides, entry.max_shape, strict=True):
-                while prod(inner[axis] for axis in axes) > most and _halved(group, axes, inner, tiles, block):
-                    pass
-    return inner
-
-
-def _piece_block(node: Node, target: Target, roles: Roles) -> int:
-    """Elements that pieces are cut by, so that none begins inside a block of any memory of the matrix engine."""
-    lhs, rhs = node.inputs
-    block = 1
-    for name, kind in (
-        (roles.lhs, lhs.element),
-        (roles.rhs, rhs.element),
-        (roles.result, accumulator_type(lhs.element)),
-    ):
-        memory = target.memories.get(name or "")
-        if memory is not None and memory.layout == "fractal":
-            columns = (memory.fractal_bytes or 1) // byte_width(kind)
-            block = lcm(block, columns, memory.fractal_rows or 1)
-        elif memory is not None:
-            block = lcm(block, memory.align // gcd(memory.align, byte_width(kind)))
-    return block
-
-
-def _shrink(
-    group: Group, source: Node, inner: dict[Axis, int], tiles: dict[Axis, int], memory: Memory, block: int
-) -> None:
-    while True:
-        axes = [axis for axis in group.axes if axis in source.present and inner[axis] > 1]
-        size = tile_bytes(memory, [inner[axis] for axis in axes], byte_width(source.element))
-        if 2 * size <= memory.bytes or not _halved(group, axes, inner, tiles, block):
-            return
-
-
-def _halved(group: Group, axes: Collection[Axis], inner: dict[Axis, int], tiles: dict[Axis, int], block: int) -> bool:
-    """Halves the longest piece of some axes. False where none can be."""
-    for axis in sorted((a for a in group.axes if a in axes), key=lambda a: -inner[a]):
-        half = _half(axis, inner[axis], tiles[axis], block)
-        if half < inner[axis]:
-            inner[axis] = half
-            return True
-    return False
-
-
-def _half(axis: Axis, inner: int, tile: int, block: int) -> int:
-    """About half of a piece: a multiple of the block where it can be; of looped axes a divisor of the tile."""
-    half = _round_up(-(-inner // 2), block) if inner > block else -(-inner // 2)
-    if tile < axis.extent:
-        divisors = [size for size in range(half, 0, -1) if tile % size == 0]
-        return next((size for size in divisors if size % block == 0), divisors[0] if divisors else inner)
-    return half

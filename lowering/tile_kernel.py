@@ -15,7 +15,7 @@ from .absorb import combine_of
 from .bound_maps import bound_map, exact_map
 from .cuts import Cut
 from .group import Node
-from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Slice, Store
+from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Pin, Slice, Store
 from .regions import affine_map
 from .tile_base import Start, Tile
 from .tile_contract import ContractEmitter
@@ -29,6 +29,7 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         super().__init__(nest, apart)
         self.name = name
         self.accumulators: dict[Node, Tile] = {}
+        self.kept: frozenset[Node] = frozenset()
         self.states = {(node.kind, node.source): node for node in nest.group.nodes if node.source is not None}
 
     def emit(self) -> tile.KernelOp:
@@ -48,7 +49,9 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
             match item:
                 case Load() | Slice() | Compute() if self.full is not None and self.full.leaves_out(item.node):
                     pass
-                case Load():
+                case Load() if item.node in self.kept:
+                    self.take_pinned(item)
+                case Load() | Pin():
                     self.load(item)
                 case Slice():
                     self.slice(item.node)
@@ -67,11 +70,21 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
             self.accumulators[node] = self.initial(node)
         cut = self.nest.cuts.get(item)
         if cut is None:
-            self.walk(item, [AffineConstantExpr(0)], [AffineConstantExpr(self.nest.trips(item.axis))])
+            self.split(item)
         else:
             self.sections(item, cut)
         for node in fresh:
             self.define(node, self.accumulators.pop(node))
+
+    def split(self, item: Loop) -> None:
+        """One loop, or one after another where the pinned tiles of a load end."""
+        around, lower = self.kept, 0
+        for upper in (*self.nest.splits(item), self.nest.trips(item.axis)):
+            here = {node for node, pin in self.nest.pins.items() if pin.axis is item.axis and pin.count >= upper}
+            self.kept = around | here
+            self.walk(item, [AffineConstantExpr(lower)], [AffineConstantExpr(upper)])
+            lower = upper
+        self.kept = around
 
     def sections(self, item: Loop, cut: Cut) -> None:
         """The loops that a cut loop becomes, one after another."""

@@ -15,7 +15,8 @@ from ..dialects.graph_types import Tensor, static_shape
 from ..dialects.tile_types import TileType
 from .axes import Axis, Linear
 from .group import Node, Output
-from .nest import Load, Nest
+from .nest import Load, Nest, Pin, is_cut
+from .pins import Pinned
 from .regions import Counters, Frame, RegionDim, add, affine_map, frame_of, region_of, scaled, total
 from .tile_base import EmitterBase, Tile
 
@@ -35,11 +36,13 @@ class MoveEmitter(EmitterBase):
     def __init__(self, nest: Nest, apart: bool) -> None:
         super().__init__(nest, apart)
         self.regions: dict[Node, LoadedRegion] = {}
+        self.pinned: dict[Node, LoadedRegion] = {}
         self.slots = dict(zip(self.group.loads, nest.schedule.slots, strict=True))
 
-    def load(self, item: Load) -> None:
+    def load(self, item: Load | Pin) -> None:
         node, reach = item.node, self.reach()
-        dims = region_of(self.nest, node, item.fixed)
+        pin = self.nest.pins[node] if isinstance(item, Pin) else None
+        dims = region_of(self.nest, node, item.fixed, pin)
         shape = [dim.extent for dim in dims] or [1]
         count = reach.count
         rank = len(shape)
@@ -66,7 +69,7 @@ class MoveEmitter(EmitterBase):
                     parts.append(scaled(place[axis], coefficient))
             return total([AffineConstantExpr(expr.offset), *parts])
 
-        valid = [self.region_valid(node, dim, item.fixed, reach) for dim in dims] or [AffineConstantExpr(1)]
+        valid = [self.region_valid(node, dim, item.fixed, reach, pin) for dim in dims] or [AffineConstantExpr(1)]
         properties: dict[str, Attribute] = {
             "map": AffineMapAttr(affine_map(count + rank, [at(expr) for expr in node.index])),
             "valid": AffineMapAttr(affine_map(count, valid)),
@@ -75,7 +78,7 @@ class MoveEmitter(EmitterBase):
             properties["inside"] = AffineMapAttr(affine_map(count + rank, [at(expr) for expr in node.inside]))
         if node.fill is not None:
             properties["fill"] = node.fill
-        if self.slots[node] > 1:
+        if pin is None and self.slots[node] > 1:
             properties["slots"] = IntegerAttr(self.slots[node], i64)
         op = tile.LoadOp.create(
             operands=[self.args[node.arg], *self.counters],
@@ -83,12 +86,27 @@ class MoveEmitter(EmitterBase):
             properties=properties,
         )
         self.add(op, node)
-        self.regions[node] = LoadedRegion(op.results[0], dims, item.fixed)
+        region = LoadedRegion(op.results[0], dims, item.fixed)
+        if pin is not None:
+            self.pinned[node] = region
+            return
+        self.regions[node] = region
         frame: Frame = tuple(dim.axis for dim in dims) or (None,)
         self.define(node, Tile(op.results[0], frame))
 
-    def region_valid(self, node: Node, dim: RegionDim, fixed: frozenset[Axis], reach: Counters) -> AffineExpr:
+    def take_pinned(self, item: Load) -> None:
+        """The pinned tiles instead of a load."""
+        node = item.node
+        self.regions[node] = self.pinned[node]
+        if not is_cut(node, item.fixed, self.nest.looped_axes):
+            self.slice(node)
+
+    def region_valid(
+        self, node: Node, dim: RegionDim, fixed: frozenset[Axis], reach: Counters, pin: Pinned | None
+    ) -> AffineExpr:
         axis = dim.axis
+        if pin is not None and axis is pin.axis:
+            return AffineConstantExpr(dim.extent)
         left = reach.left(axis, self.nest.tiles[axis]) if axis in fixed else AffineConstantExpr(axis.extent)
         if dim.window is None:
             return left

@@ -24,7 +24,7 @@ from .axes import Axis, Linear
 from .cut_sections import IntArray
 from .cuts import Cut
 from .group import Node, Output
-from .nest import Load, Nest
+from .nest import Load, Nest, Pin
 from .regions import RegionDim, region_of
 
 Extents: TypeAlias = tuple[tuple[int, int], ...]
@@ -39,19 +39,28 @@ def strides_of(shape: Sequence[int]) -> list[int]:
 
 
 def load_bytes(
-    nest: Nest, item: Load, path: tuple[Axis, ...], target: Target, move: Move, cut: Cut | None = None
+    nest: Nest, item: Load | Pin, path: tuple[Axis, ...], target: Target, move: Move, cut: Cut | None = None
 ) -> int:
     """Bus bytes that a load reads over all iterations of the loops in `path`, of which `cut` says which are walked."""
     node = item.node
     shape = static_shape(nest.group.inputs[node.arg])
     strides = strides_of(shape)
-    dims = region_of(nest, node, item.fixed)
-    lengths = [_loaded(nest, node, dim, item.fixed, shape) for dim in dims]
+    pin, pins = nest.pins.get(node), isinstance(item, Pin)
+    dims = region_of(nest, node, item.fixed, pin if pins else None)
+    tiled = item.fixed if pin is None else item.fixed | {pin.axis}
+    lengths = [
+        lengths_along(node, dim, nest.tiles[dim.axis] if dim.axis in tiled else dim.axis.extent, shape) for dim in dims
+    ]
+    if pin is not None:
+        lengths = [
+            each if dim.axis is not pin.axis else (sum(each[: pin.count]),) if pins else each[pin.count :]
+            for dim, each in zip(dims, lengths, strict=True)
+        ]
     steps = tuple(_step(node.index, dim, strides) for dim in dims)
     cut = cut if cut is not None and cut.axis in path else None
     cut_axes = (*cut.outer, cut.axis) if cut is not None else ()
     others = [axis for axis in path if axis not in cut_axes and (axis not in item.fixed or not _along(axis, dims))]
-    repeats = prod(nest.trips(axis) for axis in others)
+    repeats = prod(nest.trips(axis) - (pin.count if pin is not None and axis is pin.axis else 0) for axis in others)
     parts = any(node.windows) or item.fixed != node.present & {a for a in nest.group.axes if nest.looped(a)}
     joint = [d for d, dim in enumerate(dims) if dim.axis in cut_axes and dim.axis in item.fixed]
     free = {d: _counted(lengths[d]) for d in range(len(dims)) if d not in joint}
@@ -123,9 +132,9 @@ def _counted(lengths: Lengths) -> Extents:
     return tuple((length, count) for length, count in sorted(Counter(lengths).items()) if length)
 
 
-def _loaded(nest: Nest, node: Node, dim: RegionDim, fixed: frozenset[Axis], shape: Sequence[int]) -> Lengths:
-    """Extents of one region dimension in every tile, without what lies outside the input."""
-    axis, tile = dim.axis, nest.tiles[dim.axis] if dim.axis in fixed else dim.axis.extent
+def lengths_along(node: Node, dim: RegionDim, tile: int, shape: Sequence[int]) -> Lengths:
+    """Extents of one region dimension in tiles of an input of this shape, without what lies outside the input."""
+    axis = dim.axis
     if dim.window is None:
         touching = [(e, s) for e, s in zip(node.index, shape, strict=True) if axis in e.terms]
         if len(touching) != 1 or len(touching[0][0].terms) != 1:

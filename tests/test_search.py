@@ -14,7 +14,8 @@ from tilewright.lowering.costs import Costs
 from tilewright.lowering.group import Group
 from tilewright.lowering.measure import measure
 from tilewright.lowering.roles import Roles
-from tilewright.lowering.search import Objective, inner_tiles, search
+from tilewright.lowering.search import Objective, search
+from tilewright.lowering.tile_sizes import inner_tiles
 from xdsl.context import Context
 
 import tilewright

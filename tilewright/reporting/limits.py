@@ -15,7 +15,7 @@ from tilewright.lowering.group import Group
 from tilewright.lowering.group_build import read_group
 from tilewright.lowering.nest import place_nest
 from tilewright.lowering.roles import Roles
-from tilewright.lowering.search import inner_tiles, tile_sizes
+from tilewright.lowering.tile_sizes import inner_tiles, tile_sizes
 
 
 @dataclass(frozen=True)
@@ -90,5 +90,5 @@ def _with_tile(group: Group, schedule: Schedule, axis: Axis, size: int, target: 
     if size == axis.extent:
         gone = str.maketrans("", "", group.names[axis])
         order, hold = schedule.order.translate(gone), tuple(held.translate(gone) for held in schedule.hold)
-        changed = changed.with_(order=order, hold=hold)
+        changed = changed.with_(order=order, hold=hold, pins=())
     return changed

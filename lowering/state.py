@@ -1,0 +1,26 @@
+"""A point of the space that the search walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Slots: TypeAlias = Literal["one", "stream", "all"]
+SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
+"""Buffers with two slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A point of the space. `order` lists all axes, reduced ones last; a load is held at those of its axes that come
+    before its entry of `levels` there, and has `pins` tiles pinned. `online` asks for the derived form of reductions
+    that wait for one another, `skewed` for stages that run ahead; `steps` as `Schedule.row_steps`."""
+
+    tiles: tuple[int, ...]
+    order: tuple[int, ...]
+    levels: tuple[int, ...]
+    slots: Slots
+    online: bool = False
+    skewed: bool = False
+    pins: tuple[int, ...] = ()
+    steps: int = 2
