@@ -3,9 +3,9 @@
     python benchmarks/mapping.py [NAME…] [--analyze]
 
 Target `unified`: one buffer of C bytes for everything, tiles of multiples of 16, no granules, one core,
-objective = traffic. *optimum*: exhaustive search over tiles, loop orders and the loop level at which each operand is held,
-f32 partial sums on chip (it agrees to the byte with accelforge's optimal mapper); *pinned*: also with a fraction of one
-operand kept on chip. For attention *optimum* is the count of the q-stationary online form, for the MLP the better of
+objective = traffic. *optimum*: exhaustive search over tiles, loop orders and the loop level at which each operand is
+held, f32 partial sums on chip (it agrees to the byte with accelforge's optimal mapper); *pinned*: also with a fraction
+of one operand kept on chip. For attention *optimum* is the count of the q-stationary online form, for the MLP the better of
 one kernel and two. These are published or hand-computed figures, in MB = 10⁶ bytes, to the digits that stand there.
 
 Every program is executed on random inputs and its results are checked against float64; with `--analyze` its bytes are
@@ -123,7 +123,8 @@ def measure(row: Row, execute: bool) -> bool:
     print(
         f"{'ok  ' if good else 'MISS'} {row.name:<22} {row.buffer:>6} {figure:>12.6f} {row.unit:<6} "
         f"{ratios[0]:.3f} x {row.optimum:<6} {f'{ratios[1]:.3f} x {row.pinned}' if row.pinned else '':<13} "
-        f"{cycles:>10} cycles; search {searched:.2f} s{' (proved)' if proved else ''}, compiled in {compiled:.1f} s{wrong}",
+        f"{cycles:>10} cycles; search {searched:.2f} s{' (proved)' if proved else ''}, compiled in {compiled:.1f} s"
+        f"{wrong}",
         flush=True,
     )
     return good
@@ -146,7 +147,8 @@ def main() -> int:
     parser.add_argument("--analyze", action="store_true", help="count bytes without executing")
     options = parser.parse_args()
     rows = [r for r in ROWS if not options.names or any(name in f"{r.name} {r.buffer}" for name in options.names)]
-    return 0 if all([measure(row, not options.analyze) for row in rows]) else 1
+    met = [measure(row, not options.analyze) for row in rows]
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":

@@ -32,18 +32,19 @@ Numbers: TypeAlias = "npt.NDArray[np.int64]"
 @dataclass(frozen=True)
 class Bounds:
     """Over all tile sizes: off-chip bytes at least, and whether they may fit. With a pinned load: how many tiles of it
-    may fit, with which these are the bytes."""
+    may fit, with which these are the bytes. `reads`: the bytes of each load."""
 
     bytes: Numbers
     fits: npt.NDArray[np.bool_]
     pins: Numbers
+    reads: Mapping[Node, Numbers]
 
 
 class Sizes:
     """Tile sizes of the axes as arrays that broadcast against one another."""
 
     def __init__(self, sizes: Mapping[Axis, Sequence[int]]) -> None:
-        self.sizes = {axis: list(each) for axis, each in sizes.items()}
+        self.sizes = {axis: tuple(each) for axis, each in sizes.items()}
         self.shape = tuple(len(each) for each in self.sizes.values())
         self.tiles = {axis: self.along(axis, each) for axis, each in self.sizes.items()}
         self.trips = {axis: -(-axis.extent // tile) for axis, tile in self.tiles.items()}
@@ -113,14 +114,28 @@ class _LeastFootprint(Footprint):
         return peaks, beside
 
 
+class Totals:
+    """Remembers, for each dimension of a load, how many elements its tiles have together."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Node, Axis, tuple[int, ...]], list[int]] = {}
+
+    def of(self, node: Node, dim: RegionDim, tiles: tuple[int, ...], shape: Sequence[int]) -> list[int]:
+        key = node, dim.axis, tiles
+        if key not in self.known:
+            self.known[key] = [sum(lengths_along(node, dim, tile, shape)) for tile in tiles]
+        return self.known[key]
+
+
 class Bounder:
     """Walks a nest once."""
 
-    def __init__(self, nest: Nest, target: Target, roles: Roles, sizes: Sizes) -> None:
-        self.nest, self.target, self.sizes = nest, target, sizes
+    def __init__(self, nest: Nest, target: Target, roles: Roles, sizes: Sizes, totals: Totals) -> None:
+        self.nest, self.target, self.sizes, self.totals = nest, target, sizes, totals
         self.footprint = _LeastFootprint(nest, target, roles, sizes)
         self.path: list[Axis] = []
         self.bytes = np.zeros(sizes.shape, np.int64)
+        self.reads: dict[Node, Numbers] = {}
         self.once = self.again = np.array(0, np.int64)  # bytes of pinned rows, brought once or by the load
 
     def run(self) -> Bounds:
@@ -136,7 +151,7 @@ class Bounder:
             most = np.minimum.reduce(np.broadcast_arrays(*[left // one for left in fitting]))
             pins = pins + np.clip(most, 0, self.sizes.trips[pin.axis] - 1)
             self.bytes = self.bytes - (self.again - self.once) * pins * self.sizes.tiles[pin.axis]
-        return Bounds(self.bytes, fits, pins)
+        return Bounds(self.bytes, fits, pins, self.reads)
 
     def items(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -163,15 +178,15 @@ class Bounder:
         node = item.node
         memories = self.footprint.load(item, 1)
         pin = self.nest.pins.get(node)
-        shape = static_shape(self.nest.group.inputs[node.arg])
+        shape = tuple(static_shape(self.nest.group.inputs[node.arg]))
         dims = [RegionDim(0, w.base, w, p) for p, w in enumerate(node.windows) if w is not None]
         windowed = {axis for p, w in enumerate(node.windows) if w is not None for axis in node.index[p].terms}
         dims += [RegionDim(0, axis) for axis in node.present if axis not in windowed]
         size = np.array(byte_width(node.element) * len(memories))
         rows = np.array(1)
         for dim in dims:
-            tiles = self.sizes.sizes[dim.axis] if dim.axis in item.fixed else [dim.axis.extent]
-            total = self.sizes.along(dim.axis, [sum(lengths_along(node, dim, tile, shape)) for tile in tiles])
+            tiles = self.sizes.sizes[dim.axis] if dim.axis in item.fixed else (dim.axis.extent,)
+            total = self.sizes.along(dim.axis, self.totals.of(node, dim, tiles, shape))
             if pin is not None and dim.axis is pin.axis:
                 rows = total
             else:
@@ -182,6 +197,7 @@ class Bounder:
             self.once = self.once + size
         else:
             self.bytes = self.bytes + size * rows
+            self.reads[node] = self.reads.get(node, 0) + size * rows
             self.again = self.again + (size if pin is not None else 0)
 
     def store(self, output: Output) -> None:

@@ -12,16 +12,18 @@ Of the tile sizes with one number of tiles the smallest is enough: it moves no m
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice, permutations, product
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..dialects.errors import UserError
-from .bound import Bounder, Bounds, Numbers, Sizes
+from ..dialects.graph_types import static_shape
+from .bound import Bounder, Bounds, Numbers, Sizes, Totals
 from .state import State
 from .tile_sizes import all_sizes
 
@@ -29,9 +31,12 @@ if TYPE_CHECKING:
     from .search import Search
 
 STRUCTURES = 400
-"""With more structures than this the space is too large to prove anything in time: only the best few are looked at."""
+"""With more structures than this the space is too large to prove anything in time: it is descended in, structure by
+structure."""
 NEAREST = 6
-"""How many structures are looked at then: those of the best states that are known."""
+"""How many structures that descent begins with: those of the best states that are known."""
+PERMUTED = 4
+"""Loops of one kind of which every order is tried."""
 POINTS = 4_000_000
 """Tile sizes, over all structures, that are bounded at most."""
 ESTIMATES = 400
@@ -58,7 +63,7 @@ class Part:
     @property
     def least(self) -> int:
         """The bound of the next candidate."""
-        return int(self.bounds.bytes.flat[self.order[self.taken]])
+        return int(self.bounds.bytes.ravel()[self.order[self.taken]])
 
     def take(self) -> State:
         """The next candidate."""
@@ -81,6 +86,9 @@ class Exact:
 
     search: Search
     proved: bool = False
+    points: int = 0
+    visited: set[State] = field(default_factory=set[State])
+    totals: Totals = field(default_factory=Totals)
     sizes: list[list[int]] = field(init=False)
     best: int | None = field(init=False)
 
@@ -95,30 +103,36 @@ class Exact:
     def run(self) -> list[State]:
         """States with the fewest bytes that were found, if those are no more than what was known."""
         structures = list(islice(self.structures(), STRUCTURES + 1))
-        complete = len(structures) <= STRUCTURES
-        if not complete:
-            structures = self.known()
-        parts: list[tuple[int, int, Part]] = []
-        points = 0
-        for state in structures:
-            points += prod(len(each) for each in self.sizes_of(state))
-            if points > POINTS:
-                complete = False
+        if len(structures) <= STRUCTURES:
+            found, self.proved = self.take(structures)
+            return found
+        found, _ = self.take(self.known())
+        while self.points < POINTS:
+            best = found[0] if found else next(iter(self.known()), None)
+            better = self.take(self.beside(best))[0] if best is not None else []
+            if not better:
                 break
-            for pinned in (None, *range(len(state.levels))):
-                part = self.part(state, pinned)
-                if part is not None and part.left:
-                    heapq.heappush(parts, (part.least, len(parts), part))
-        return self.take(parts, complete)
+            found = better
+        return found
 
-    def take(self, parts: list[tuple[int, int, Part]], complete: bool) -> list[State]:
-        """Estimates candidates in turn of their bounds, until none can be better."""
+    def take(self, structures: Sequence[State]) -> tuple[list[State], bool]:
+        """The states with the fewest bytes in these structures, if those are no more than what was known, and whether
+        that is proved: candidates are estimated in turn of their bounds until none can be better."""
+        parts: list[tuple[int, int, Part]] = []
+        for state in structures:
+            if state in self.visited:
+                continue
+            self.visited.add(state)
+            self.points += prod(len(each) for each in self.sizes_of(state))
+            if self.points > POINTS:
+                return [], False
+            for part in self.parts(state):
+                heapq.heappush(parts, (part.least, len(parts), part))
         found: list[State] = []
         number = len(parts)
         for _ in range(ESTIMATES):
             if not parts or (self.best is not None and (parts[0][0], len(found)) >= (self.best, TIES)):
-                self.proved = complete
-                break
+                return found, True
             part = heapq.heappop(parts)[2]
             state = part.take()
             if part.left:
@@ -129,7 +143,7 @@ class Exact:
                     self.best, found = moved, []
                 if moved == self.best:
                     found.append(fitting)
-        return found
+        return found, False
 
     # --- the space ------------------------------------------------------------------------------------------------
 
@@ -162,16 +176,53 @@ class Exact:
             for online in forms:
                 yield replace(state, levels=levels, online=online)
 
+    def smallest(self, state: State) -> State:
+        """A state's structure: the smallest tiles of the axes that it loops over."""
+        extents = [axis.extent for axis in self.search.group.axes]
+        tiles = tuple(s[0] if t < e else e for s, t, e in zip(self.sizes, state.tiles, extents, strict=True))
+        return replace(state, tiles=tiles)
+
     def known(self) -> list[State]:
         """The structures of the best states that are known."""
         found: dict[State, None] = {}
         for state, _ in sorted(self.search.fits_by_state(), key=lambda pair: self.search.key(pair[1])):
-            extents = [axis.extent for axis in self.search.group.axes]
-            tiles = tuple(s[0] if t < e else e for s, t, e in zip(self.sizes, state.tiles, extents, strict=True))
-            found.setdefault(replace(state, tiles=tiles, slots="one", skewed=False, pins=(), steps=2))
+            found.setdefault(self.smallest(replace(state, slots="one", skewed=False, pins=(), steps=2)))
             if len(found) == NEAREST:
                 break
         return list(found)
+
+    def beside(self, state: State) -> list[State]:
+        """Structures that differ from one by the order of its loops over reduced axes, or of the others, and the level
+        of one load, or by one axis that is looped over."""
+        axes = self.search.group.axes
+        looped = [a for a in state.order if state.tiles[a] < axes[a].extent]
+        plain = replace(state, slots="one", skewed=False, pins=(), steps=2)
+        found: dict[State, None] = {}
+        for nest in self.orders(plain, looped):
+            found.setdefault(nest)
+            for load, level in enumerate(nest.levels):
+                for other in self.search.levels(nest, load):
+                    if other != level:
+                        levels = (*nest.levels[:load], other, *nest.levels[load + 1 :])
+                        found.setdefault(replace(nest, levels=levels))
+        for axis, sizes in enumerate(self.sizes):
+            if len(sizes) > 1:
+                tiles = (
+                    *plain.tiles[:axis],
+                    sizes[0] if axis not in looped else axes[axis].extent,
+                    *plain.tiles[axis + 1 :],
+                )
+                found.setdefault(replace(plain, tiles=tiles))
+        return [self.smallest(each) for each in found]
+
+    def orders(self, state: State, looped: Sequence[int]) -> Iterator[State]:
+        """The state with its loops over reduced axes, or the others, in every order; loads stay at their loops."""
+        reduced = self.search.reduced
+        for kind in (False, True):
+            mine = [a for a in looped if reduced[a] is kind]
+            for order in permutations(mine) if len(mine) <= PERMUTED else [tuple(mine)]:
+                moved = dict(zip(mine, order, strict=True))
+                yield replace(state, order=tuple(moved.get(a, a) for a in state.order))
 
     def sizes_of(self, state: State) -> list[list[int]]:
         """The tile sizes of each axis in a structure."""
@@ -181,34 +232,50 @@ class Exact:
             for axis, sizes, tile in zip(axes, self.sizes, state.tiles, strict=True)
         ]
 
-    def part(self, state: State, pinned: int | None) -> Part | None:
-        """The candidates of a structure that may fit and be as good as what is known; None where it is no schedule."""
-        search, axes = self.search, self.search.group.axes
-        first = state
-        if pinned is not None:
-            first = replace(state, pins=tuple(int(load == pinned) for load in range(len(state.levels))))
+    def parts(self, state: State) -> Iterator[Part]:
+        """The candidates of a structure that may fit and be as good as what is known, without and with pinned tiles."""
+        loads = self.search.group.loads
+        sizes = Sizes(dict(zip(self.search.group.axes, self.sizes_of(state), strict=True)))
+        plain = self.bounds(state, sizes)
+        if plain is None:
+            return
+        yield from self.part(state, None, sizes, plain, plain.fits)
+        for number, load in enumerate(loads):
+            if self.best is not None:  # at best everything that the load brings again is saved
+                once = min(plain.reads[load].min(), prod(static_shape(self.search.group.inputs[load.arg])))
+                if not (plain.fits & (plain.bytes - plain.reads[load] + once <= self.best)).any():
+                    continue
+            bounds = self.bounds(replace(state, pins=tuple(int(n == number) for n in range(len(loads)))), sizes)
+            if bounds is not None:
+                yield from self.part(state, number, sizes, bounds, bounds.fits & (bounds.pins > 0))
+
+    def bounds(self, state: State, sizes: Sizes) -> Bounds | None:
+        """None where the state is no schedule, or masks leave out tiles: then fewer bytes move than are counted."""
+        search = self.search
         try:
-            nest = search.place(search.schedule(first))
+            nest = search.place(search.schedule(state))
         except UserError:
             return None
-        if nest.cuts:
-            return None
-        sizes = Sizes(dict(zip(axes, self.sizes_of(state), strict=True)))
-        bounds = Bounder(nest, search.target, search.roles, sizes).run()
-        may = bounds.fits if pinned is None else bounds.fits & (bounds.pins > 0)
+        return None if nest.cuts else Bounder(nest, search.target, search.roles, sizes, self.totals).run()
+
+    def part(
+        self, state: State, pinned: int | None, sizes: Sizes, bounds: Bounds, may: npt.NDArray[np.bool_]
+    ) -> Iterator[Part]:
         if self.best is not None:
             may = may & (bounds.bytes <= self.best)
         order = np.flatnonzero(may)
+        if not len(order):
+            return
         steps = np.ones(sizes.shape, np.int64)
         for trips in sizes.trips.values():
             steps = steps * trips
         order = order[np.lexsort((steps.flat[order], bounds.bytes.flat[order]))]
-        return Part(state, pinned, sizes, bounds, order)
+        yield Part(state, pinned, sizes, bounds, order)
 
     # --- candidates -----------------------------------------------------------------------------------------------
 
     def fitting(self, state: State) -> Iterator[tuple[State, int]]:
-        """The candidate as far as it fits, with its bytes: reducing rows in two steps or in one, and with fewer pins."""
+        """The candidate as far as it fits, with its bytes: rows reduced in two steps or one, as many pins as fit."""
         for steps in (2, 1):
             fitting = self.with_fewer_pins(replace(state, steps=steps))
             if fitting is None:

@@ -54,8 +54,8 @@ class _Placer:
     def __init__(self, kernel: tile.KernelOp, target: Target) -> None:
         self.kernel = kernel
         self.target = target
-        schedule = kernel.schedule.data if kernel.schedule is not None else {}
-        slots, steps = schedule.get("move_slots"), schedule.get("row_steps")
+        slots = kernel.schedule.data.get("move_slots") if kernel.schedule is not None else None
+        steps = kernel.schedule.data.get("row_steps") if kernel.schedule is not None else None
         self.move_slots = cast("IntegerAttr[Any]", slots) if isinstance(slots, IntegerAttr) else None
         self.row_steps = steps.value.data if isinstance(steps, IntegerAttr) else 2  # pyright: ignore[reportUnknownMemberType]
 

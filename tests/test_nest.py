@@ -72,7 +72,7 @@ def test_loads_that_do_not_vary_are_hoisted() -> None:
         ({"hold": ()}, "an entry for each of 1 loads"),
         ({"slots": (0,)}, "at least 1"),
         ({"inner": (8, 5)}, "must divide its tile"),
-        ({"pins": (1,)}, "'pins' is understood but not implemented"),
+        ({"pins": (1,)}, "pins tiles of load 0, which no outer loop repeats"),
         ({"skew": (1, -1)}, "skew is how many iterations each stage runs ahead, at least 0"),
         ({"split": 2}, "'split' is understood but not implemented"),
         ({"cores": 2}, "'cores' is understood but not implemented"),
