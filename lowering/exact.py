@@ -30,17 +30,13 @@ from .tile_sizes import all_sizes
 if TYPE_CHECKING:
     from .search import Search
 
-STRUCTURES = 400
-"""With more structures than this the space is too large to prove anything in time: it is descended in, structure by
-structure."""
 NEAREST = 6
-"""How many structures that descent begins with: those of the best states that are known."""
+"""With more structures than the search may make estimates, the space is too large to prove anything in time. It is
+descended in, structure by structure; this is how many that begins with: those of the best states that are known."""
 PERMUTED = 4
 """Loops of one kind of which every order is tried."""
-POINTS = 4_000_000
-"""Tile sizes, over all structures, that are bounded at most."""
-ESTIMATES = 400
-"""Candidates that are estimated exactly at most."""
+POINTS = 10_000
+"""For each estimate that the search may make: tile sizes, over all structures, that are bounded at most."""
 TIES = 16
 """Of candidates with equally few bytes: how many are estimated, for the fewest cycles."""
 
@@ -102,12 +98,12 @@ class Exact:
 
     def run(self) -> list[State]:
         """States with the fewest bytes that were found, if those are no more than what was known."""
-        structures = list(islice(self.structures(), STRUCTURES + 1))
-        if len(structures) <= STRUCTURES:
+        structures = list(islice(self.structures(), self.search.effort + 1))
+        if len(structures) <= self.search.effort:
             found, self.proved = self.take(structures)
             return found
         found, _ = self.take(self.known())
-        while self.points < POINTS:
+        while self.points < POINTS * self.search.effort:
             best = found[0] if found else next(iter(self.known()), None)
             better = self.take(self.beside(best))[0] if best is not None else []
             if not better:
@@ -124,13 +120,13 @@ class Exact:
                 continue
             self.visited.add(state)
             self.points += prod(len(each) for each in self.sizes_of(state))
-            if self.points > POINTS:
+            if self.points > POINTS * self.search.effort:
                 return [], False
             for part in self.parts(state):
                 heapq.heappush(parts, (part.least, len(parts), part))
         found: list[State] = []
         number = len(parts)
-        for _ in range(ESTIMATES):
+        for _ in range(self.search.effort):
             if not parts or (self.best is not None and (parts[0][0], len(found)) >= (self.best, TIES)):
                 return found, True
             part = heapq.heappop(parts)[2]

@@ -27,6 +27,9 @@ from .state import SLOT_MODES, State
 from .tile_sizes import granularity, inner_tiles, round_up, tile_sizes
 
 _T = TypeVar("_T")
+BOUNDED_STARTS = 2
+"""Starts of descents that are followed by branch and bound, if something that they find fits."""
+
 Objective: TypeAlias = Literal["time", "traffic"]
 
 
@@ -95,7 +98,9 @@ class Search:
 
     def fitting(self) -> list[Choice]:
         """What descending from all starts finds that fits."""
-        for start in self.starts():
+        for number, start in enumerate(self.starts()):
+            if self.objective == "traffic" and number >= BOUNDED_STARTS and self.fits():
+                break
             for state in self.pinned(self.descend(start)):
                 self.evaluate(state)
         if self.objective == "traffic":

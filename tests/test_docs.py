@@ -43,6 +43,18 @@ def test_the_five_minute_start() -> None:
     assert Path("gate.html").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("beside_the_examples")
+def test_the_page_of_tuning() -> None:
+    lines = [line for block in blocks("tuning.md", "sh") for line in block.splitlines()]
+    assert len(lines) >= 5
+    for line in lines:
+        done = tilewright(*shlex.split(line)[1:])
+        assert done.code == 0, (line, done.err)
+    for code in blocks("tuning.md", "python"):
+        exec(compile(code, "tuning.md", "exec"), {})
+
+
 @pytest.mark.usefixtures("beside_the_examples")
 def test_the_python_page(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("NOTSET", "tilewright"):  # the page asks for more; afterwards it is as before

@@ -102,7 +102,7 @@ def test_no_schedule_moves_fewer_bytes(text: str) -> None:
     known = costs(group, load_target("unified"))
     needs = sorted(known)
     for size in {needs[len(needs) * n // 7] for n in range(7)} | {needs[-1]}:
-        search = Search(group, load_target(f"unified{{memory.scratchpad.bytes={size}}}"), "traffic", 12)
+        search = Search(group, load_target(f"unified{{memory.scratchpad.bytes={size}}}"), "traffic", 400)
         found = search.run()
         assert found[0].estimate.bytes == min(moved for need, moved in known.items() if need <= size), size
         assert search.proved

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckError",
     "Module",
+    "Point",
     "Program",
     "Report",
     "Run",
@@ -25,7 +26,9 @@ __all__ = [
     "TensorSpec",
     "UserError",
     "Validation",
+    "Variation",
     "__version__",
+    "candidates",
     "compile",
     "diff",
     "list_targets",
@@ -35,7 +38,9 @@ __all__ = [
     "picture",
     "report",
     "save",
+    "sweep",
     "validate",
+    "with_schedules",
 ]
 
 if TYPE_CHECKING:
@@ -48,9 +53,11 @@ if TYPE_CHECKING:
     from .module import Module, TensorSpec, load
     from .pictures.all import picture
     from .program import Program
+    from .ranking import candidates, with_schedules
     from .reporting.report import Report, diff, report
     from .result import Run
     from .saved import load_program, save
+    from .sweeping import Point, Variation, sweep
     from .validation import Validation, validate
 
 # What happens is told to loggers below "tilewright"; who wants to hear it adds a handler.
@@ -59,6 +66,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOMES = {
     "CheckError": "errors",
     "Module": "module",
+    "Point": "sweeping",
     "Program": "program",
     "Report": "reporting.report",
     "Run": "result",
@@ -67,6 +75,8 @@ _HOMES = {
     "TensorSpec": "module",
     "UserError": "dialects.errors",
     "Validation": "validation",
+    "Variation": "sweeping",
+    "candidates": "ranking",
     "compile": "api",
     "diff": "reporting.report",
     "list_targets": "dialects.target",
@@ -76,7 +86,9 @@ _HOMES = {
     "picture": "pictures.all",
     "report": "reporting.report",
     "save": "saved",
+    "sweep": "sweeping",
     "validate": "validation",
+    "with_schedules": "ranking",
 }
 
 

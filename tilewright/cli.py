@@ -25,6 +25,7 @@ from .cli_options import Session
 from .cli_plan import plan_command
 from .cli_report import report_command
 from .cli_run import run_command
+from .cli_tune import tune_command
 from .cli_validate import validate_command
 from .entry import INTERRUPTED
 from .errors import CheckError, plain_error
@@ -49,6 +50,7 @@ for command in (
     diff_command,
     opt_command,
     plan_command,
+    tune_command,
     targets_command,
     passes_command,
 ):
