@@ -138,8 +138,20 @@ class Search:
         chained = [n for n in self.group.reductions if any(source.kind != "load" for source in n.inputs)]
         shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
+        skewed = self.staged and self.objective == "time"
         for tiles in dict.fromkeys((walked, whole, single, rows, small)):
-            yield State(tiles, order, levels, "stream", self.cascades, self.staged and self.objective == "time")
+            yield State(tiles, order, levels, "stream", self.cascades, skewed)
+        yield from self.balanced(State(small, order, levels, "stream", self.cascades, skewed))
+
+    def balanced(self, state: State) -> Iterator[State]:
+        """The largest tiles that fit and have about the same length along all axes: descents from one axis to the next
+        end in tiles that are long along the first."""
+        for length in sorted({size for sizes in self.sizes for size in sizes}, reverse=True):
+            tiles = tuple(max([s for s in sizes if s <= length] or sizes[:1]) for sizes in self.sizes)
+            found = self.evaluate(replace(state, tiles=tiles))
+            if found is not None and not found.estimate.excess:
+                yield replace(state, tiles=tiles)
+                return
 
     def descend(self, state: State) -> State:
         """Takes the best of each group of changes in turn until none improves."""
