@@ -5,8 +5,9 @@
 Target `unified`: one buffer of C bytes for everything, tiles of multiples of 16, no granules, one core,
 objective = traffic. *optimum*: exhaustive search over tiles, loop orders and the loop level at which each operand is
 held, f32 partial sums on chip (it agrees to the byte with accelforge's optimal mapper); *pinned*: also with a fraction
-of one operand kept on chip. For attention *optimum* is the count of the q-stationary online form, for the MLP the better of
-one kernel and two. These are published or hand-computed figures, in MB = 10⁶ bytes, to the digits that stand there.
+of one operand kept on chip. For attention *optimum* is the count of the q-stationary online form, for the MLP the
+better of one kernel and two. These are published or hand-computed figures, in MB = 10⁶ bytes, to the digits that stand
+there.
 
 Every program is executed on random inputs and its results are checked against float64; with `--analyze` its bytes are
 those of the simulation, which needs no data. The last rows are cycles: objective = time, 1024 B per cycle. Exits

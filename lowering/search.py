@@ -101,8 +101,10 @@ class Search:
         for number, start in enumerate(self.starts()):
             if self.objective == "traffic" and number >= BOUNDED_STARTS and self.fits():
                 break
-            for state in self.pinned(self.descend(start)):
-                self.evaluate(state)
+            end = self.descend(start)
+            if self.objective == "traffic":
+                for state in self.pinned(end):
+                    self.evaluate(state)
         if self.objective == "traffic":
             self.improve()
         return self.fits()
@@ -207,9 +209,13 @@ class Search:
             yield replace(state, skewed=not state.skewed)
 
     def levels(self, state: State, load: int) -> list[int]:
-        """The levels at which a load can be held, that differ in these loops."""
+        """The levels at which a load can be held, that differ in these loops. Of these only two, inside the loops over
+        reduced axes or around them, where cycles are minimised: the estimate does not see what one long load stalls."""
         present = self.group.loads[load].present - self.group.loads[load].taps
         looped = [a for a in state.order if state.tiles[a] < self.group.axes[a].extent]
+        if self.objective == "time":
+            streamed = any(self.reduced[a] and self.group.axes[a] in present for a in looped)
+            return [*([len(state.order) - sum(self.reduced)] if streamed else []), len(state.order)]
         return [*(state.order.index(a) for a in looped if self.group.axes[a] in present), len(state.order)]
 
     def pinned(self, state: State) -> Iterator[State]:

@@ -20,7 +20,7 @@ PRODUCT = """func.func @main(%x: tensor<64x48xf16>, %w: tensor<48x80xf16>) -> te
   func.return %p : tensor<64x80xf16>
 }
 """
-ROWS = """func.func @main(%x: tensor<?x40xf32> {dims = ["rows", ""]}) -> tensor<?x40xf32> {
+ROWS = """func.func @main(%x: tensor<?x40xf32, #graph.dims<["rows"]>>) -> tensor<?x40xf32, #graph.dims<["rows"]>> {
   %y = graph.exp %x
   func.return %y
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -83,8 +84,8 @@ def picture(points: Sequence[Point], kind: str) -> bytes:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise plain_error("a picture needs the package matplotlib: pip install 'tilewright[plots]'") from None
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
+    figure: Any = Figure(figsize=(8, 5), layout="constrained")  # its own types are not known to the checker
+    axes: Any = figure.add_subplot()
     known = [point for point in points if point.bytes is not None]
     axes.scatter([point.bytes or 0 for point in known], [point.cycles or 0 for point in known], color="0.6")
     axes.plot([point.bytes or 0 for point in best], [point.cycles or 0 for point in best], "o-")

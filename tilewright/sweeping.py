@@ -109,7 +109,7 @@ def sweep(
     """
     work = list(_jobs(source, vary, target, objective, dict(dims or {}), without))
     found: dict[int, Point] = {}
-    told = progress or (lambda done, total: None)
+    told = progress or _nothing
     told(0, len(work))
     if jobs == 1 or len(work) == 1:
         for number, job in enumerate(work):
@@ -127,6 +127,10 @@ def sweep(
     finally:
         pool.shutdown(wait=len(found) == len(work), cancel_futures=True)
     return [found[number] for number in range(len(work))]
+
+
+def _nothing(done: int, total: int) -> None:
+    pass
 
 
 def _ignore_interrupts() -> None:
