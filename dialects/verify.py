@@ -12,11 +12,13 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import BlockArgument
+from xdsl.irdl import IRDLOperation, OptPropertyDef
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import UserError, UserErrors
+from .records import check_records
 from .verify_calls import check_calls
 
 
@@ -44,7 +46,14 @@ def _check_symbols(module: ModuleOp) -> Iterator[UserError]:
 
 
 def _verify(op: Operation) -> Iterator[UserError]:
-    """What is wrong inside of an operation, or, where nothing is, with itself."""
+    """What is wrong inside of an operation, or, where nothing is, with itself.
+
+    What it lacks comes first: verifiers of inner operations look at the properties of those around them.
+    """
+    missing = _missing_properties(op)
+    if missing:
+        yield UserError(f"'{op.name}' lacks {', '.join(map(repr, missing))}", op.location)
+        return
     sound = True
     for region in op.regions:
         for block in region.blocks:
@@ -61,10 +70,19 @@ def _verify(op: Operation) -> Iterator[UserError]:
     try:
         if not isinstance(op, CallOp):  # xDSL knows nothing of functions for several types: `check_calls` does
             op.verify(verify_nested_ops=False)
+        check_records(op)
     except UserError as error:
         yield UserError(error.message, error.location or op.location, error.notes)
     except (VerifyException, ValueError) as error:
         yield UserError(f"{_quoted(op)}{_essence(error)}", op.location)
+
+
+def _missing_properties(op: Operation) -> list[str]:
+    if not isinstance(op, IRDLOperation):
+        return []
+    definition = op.get_irdl_definition()
+    needed = (name for name, kind in definition.properties.items() if not isinstance(kind, OptPropertyDef))
+    return [name for name in needed if name not in op.properties]
 
 
 def _quoted(op: Operation) -> str:

@@ -68,10 +68,11 @@ def kernel_figures(module: ModuleOp, result: MachineResult) -> list[Json]:
     for kernel in result.kernels:
         attribute = kernels[kernel.name].schedule if kernel.name in kernels else None
         schedule = plain(attribute) if attribute is not None else None
+        strategy = schedule.get("strategy") if isinstance(schedule, dict) else None
         entries.append(
             {
                 "name": kernel.name,
-                "strategy": schedule.get("strategy") if isinstance(schedule, dict) else None,
+                "strategy": strategy if isinstance(strategy, str) else None,
                 "schedule": schedule,
                 "read_bytes": kernel.read_bytes,
                 "write_bytes": kernel.write_bytes,

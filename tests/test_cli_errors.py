@@ -433,3 +433,47 @@ def test_hand_edited_numbers_of_a_plan() -> None:
     )
     Path("bad.mlir").write_text(text.replace("  func.func", loop + "  func.func", 1))
     check(tilewright("compile", "bad.mlir"), 1, "bad.mlir:", "this number is too large")
+
+
+@pytest.mark.parametrize(("level", "kernel"), [("plan", "tile"), ("emit", "hardware")])
+def test_a_launch_of_what_is_no_kernel(level: str, kernel: str) -> None:
+    """Found by test_fuzz: planning looked it up."""
+    assert tilewright("compile", "small.mlir", "--to", level, "--target", "unified", "-o", "k.mlir").code == 0
+    text = Path("k.mlir").read_text()
+    Path("bad.mlir").write_text(text.replace("callee = @main_0", "callee = @main"))
+    check(tilewright("compile", "bad.mlir"), 1, f"no {kernel}.kernel is called '@main'; did you mean '@main_0'?")
+
+
+BROKEN_RECORDS = {
+    r"(launch %\w+), %\w+": (r"\1", "kernel '@main_0' is given 2 arguments, it takes 3"),
+    r"(launch )(%\w+)": (r"\1\2, \2", "kernel '@main_0' is given 4 arguments, it takes 3"),
+    r"tilewright\.arguments = [^>]*>": ("tilewright.arguments = array<i64: 5>", "for each of 3 arguments, got 1"),
+    r"tilewright\.workspace = \d+": ('tilewright.workspace = "x"', "'tilewright.workspace' is a number of bytes"),
+    r"tilewright\.memory = \{[^}]*\}": ("tilewright.memory = {gm = 3}", "'tilewright.memory' is two numbers of bytes"),
+}
+
+
+@pytest.mark.parametrize("pattern", BROKEN_RECORDS)
+def test_records_of_passes_that_are_edited(pattern: str) -> None:
+    """Found by test_fuzz: later passes and reports took them for what they are called."""
+    import re
+
+    assert tilewright("compile", "small.mlir", "--to", "plan", "--target", "unified", "-o", "plan.mlir").code == 0
+    text, (edited, message) = Path("plan.mlir").read_text(), BROKEN_RECORDS[pattern]
+    Path("bad.mlir").write_text(re.sub(pattern, edited, text.replace(" : i64, tilewright", ", tilewright")))
+    for command in (("run", "bad.mlir", "--random", "0"), ("report", "bad.mlir"), ("compile", "bad.mlir")):
+        done = tilewright(*command)
+        assert done.code == 1 and message in done.err and "internal" not in done.err, done.err
+
+
+@pytest.mark.parametrize(
+    "schedule", ["{}", "{axes = 3}", '{axes = "a", order = "b", tiles = array<i64: 1>, extents = array<i64: 1>}']
+)
+def test_a_schedule_of_any_content_below_the_graph_level(schedule: str) -> None:
+    import re
+
+    assert tilewright("compile", "small.mlir", "--target", "unified", "-o", "k.mlir").code == 0
+    text = re.sub(r"schedule = \{[^}]*\}", f"schedule = {schedule}", Path("k.mlir").read_text())
+    Path("k.mlir").write_text(text)
+    for command in (("run", "k.mlir", "--random", "0"), ("report", "k.mlir"), ("analyze", "k.mlir")):
+        assert tilewright(*command).code == 0

@@ -96,3 +96,10 @@ def test_linear_time() -> None:
         return time.perf_counter() - start
 
     assert min(seconds(4000) for _ in range(3)) < 10 * min(seconds(1000) for _ in range(3))
+
+
+def test_an_operation_whose_surroundings_lack_a_property() -> None:
+    """Found by test_fuzz: xDSL's verifier of the return looks at the type of the function."""
+    text = '"func.func"() <{sym_name = "f"}> ({\n  "func.return"() : () -> ()\n}) : () -> ()\n'
+    with pytest.raises(UserError, match="'func.func' lacks 'function_type'"):
+        verify_module(parse_module(text))

@@ -126,11 +126,18 @@ def kernel_table(figures: dict[str, Json]) -> Table:
 
 
 def tiles_text(schedule: Json) -> str:
-    """`a=1/8 b=64/512`: tile and extent of each axis; looped axes in their order come first."""
-    if not isinstance(schedule, dict):
-        return ""
-    axes, order = cast(str, schedule["axes"]), cast(str, schedule["order"])
-    tiles, extents = cast("list[int]", schedule["tiles"]), cast("list[int]", schedule["extents"])
+    """`a=1/8 b=64/512`: tile and extent of each axis; looped axes in their order come first.
+
+    Empty where a kernel by hand says nothing of the kind: below the graph level a schedule may be of any content.
+    """
+    match schedule:
+        case {"axes": str(axes), "order": str(order), "tiles": [*tiles], "extents": [*extents]}:
+            fits = len(axes) == len(tiles) == len(extents) and set(order) <= set(axes)
+            if not fits or not all(isinstance(number, int) for number in (*tiles, *extents)):
+                return ""
+        case _:
+            return ""
+    tiles, extents = cast("list[int]", tiles), cast("list[int]", extents)
     sizes = {
         a: f"{a}={tile}/{extent}" if tile < extent else f"{a}={extent}"
         for a, tile, extent in zip(axes, tiles, extents, strict=True)
