@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, Int
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from .attributes import int_values
 from .errors import UserError
 
 
@@ -67,7 +68,7 @@ def check_records(op: Operation) -> None:
             raise UserError(f"'{name}' is {words}; got {attribute}", op.location)
     offsets = op.attributes.get("tilewright.arguments")
     if isinstance(op, FuncOp) and isinstance(offsets, DenseArrayBase):
-        wanted, found = len(op.function_type.inputs), len(offsets)
+        wanted, found = len(op.function_type.inputs), len(int_values(offsets))
         if wanted != found:
             message = f"'tilewright.arguments' has an offset for each of {wanted} arguments, got {found}"
             raise UserError(f"{message}: run plan again", op.location)

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_runner import tilewright
 from tilewright.dialects.graph import Graph
 from tilewright.dialects.hardware import Hardware
 from tilewright.dialects.tile import Tile
@@ -28,19 +27,6 @@ def blocks(page: str, language: str) -> list[str]:
 def beside_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("beside_the_examples")
-def test_the_five_minute_start() -> None:
-    (program,) = blocks("start.md", "mlir")
-    Path("gate.mlir").write_text(program)
-    lines = [line for block in blocks("start.md", "sh") for line in block.splitlines()]
-    assert len(lines) > 5
-    for line in lines:
-        done = tilewright(*shlex.split(line)[1:])
-        assert done.code == 0, (line, done.err)
-    assert Path("gate.html").exists()
 
 
 @pytest.mark.slow

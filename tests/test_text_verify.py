@@ -101,5 +101,5 @@ def test_linear_time() -> None:
 def test_an_operation_whose_surroundings_lack_a_property() -> None:
     """Found by test_fuzz: xDSL's verifier of the return looks at the type of the function."""
     text = '"func.func"() <{sym_name = "f"}> ({\n  "func.return"() : () -> ()\n}) : () -> ()\n'
-    with pytest.raises(UserError, match="'func.func' lacks 'function_type'"):
+    with pytest.raises(UserError, match=r"'func.func' lacks 'function_type'"):
         verify_module(parse_module(text))
