@@ -2,7 +2,7 @@
 
 A block of `sh` is a list of commands. A block of `text` right behind one shows what its last command prints, first on
 the standard output, then on the standard error stream; `…` stands for what is left out, times for any times. A program
-whose first line is a comment with its name (`// gate.mlir`) is there under that name. After a change of what is printed,
+whose first line is a comment with its name (`// gate.mlir`) is there under that name. After a change of outputs,
 `pytest tests/test_docs_commands.py --update-golden` writes the blocks without `…` anew.
 """
 
