@@ -67,7 +67,7 @@ def check_records(op: Operation) -> None:
         if form is not None and not form(attribute):
             raise UserError(f"'{name}' is {words}; got {attribute}", op.location)
     offsets = op.attributes.get("tilewright.arguments")
-    if isinstance(op, FuncOp) and isinstance(offsets, DenseArrayBase):
+    if isinstance(op, FuncOp) and offsets is not None:
         wanted, found = len(op.function_type.inputs), len(int_values(offsets))
         if wanted != found:
             message = f"'tilewright.arguments' has an offset for each of {wanted} arguments, got {found}"
