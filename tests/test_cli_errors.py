@@ -441,7 +441,7 @@ def test_a_launch_of_what_is_no_kernel(level: str) -> None:
     assert tilewright("compile", "small.mlir", "--to", level, "--target", "unified", "-o", "k.mlir").code == 0
     text = Path("k.mlir").read_text()
     Path("bad.mlir").write_text(text.replace("callee = @main_0", "callee = @main"))
-    check(tilewright("compile", "bad.mlir"), 1, "there is no kernel @main; did you mean 'main_0'?")
+    check(tilewright("compile", "bad.mlir"), 1, "there is no kernel @main; did you mean '@main_0'?")
 
 
 BROKEN_RECORDS = {

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cli_runner import tilewright
 from tilewright.dialects.graph import Graph
 from tilewright.dialects.hardware import Hardware
 from tilewright.dialects.tile import Tile
