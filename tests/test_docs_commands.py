@@ -19,7 +19,11 @@ from cli_runner import Done, tilewright
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/start.md", "docs/index.md", "docs/language.md", "docs/onnx.md", "docs/targets.md")
-ELSEWHERE = {"docs/attention.md": "test_case_study.py", "docs/custom.md": "test_docs.py"}
+ELSEWHERE = {
+    "docs/attention.md": "test_case_study.py",
+    "docs/custom.md": "test_docs.py",
+    "docs/tuning.md": "test_docs.py",
+}
 """Pages whose commands build on one another in ways of their own → the file that runs them."""
 RUN_ELSEWHERE = ("README.md", "docs/index.md")
 """Their Python runs in the quick part of the tests."""
