@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -284,7 +285,11 @@ class WaitOp(EventOp):
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """`hardware.for %i = 0 to 8 {axis} { … }`; bounds are affine maps of outer counters, as those of `tile.for`."""
+    """`hardware.for %i = 0 to 8 {axis} { … }`; bounds are affine maps of outer counters, as those of `tile.for`.
+
+    `core`: iteration n is executed by core n alone, on memories of its own; of several such loops the outer one counts
+    slower. They stand around everything in a kernel but its buffers.
+    """
 
     name = "hardware.for"
     lower_operands = var_operand_def(IndexType)
@@ -292,6 +297,7 @@ class ForOp(IRDLOperation):
     lower = prop_def(AffineMapAttr)
     upper = prop_def(AffineMapAttr)
     axis = opt_prop_def(StringAttr)
+    core = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -305,6 +311,22 @@ class ForOp(IRDLOperation):
         if len(args) != 1 or not isinstance(args[0].type, IndexType):
             raise VerifyException("'hardware.for' body has one index argument")
         verify_bounds(self.name, self.lower, len(self.lower_operands), self.upper, len(self.upper_operands))
+        if self.core is not None:
+            self.verify_core()
+
+    def verify_core(self) -> None:
+        around, beside = self.parent_op(), self.parent
+        if not (isinstance(around, KernelOp) or (isinstance(around, ForOp) and around.core is not None)):
+            raise VerifyException("'hardware.for' over cores stands in a kernel or in another loop over cores")
+        assert beside is not None
+        if any(op is not self and not isinstance(op, BufferOp) for op in beside.ops):
+            raise VerifyException("'hardware.for' over cores stands around everything in the kernel but its buffers")
+        bounds = (*self.lower.data.results, *self.upper.data.results)
+        match bounds:
+            case (AffineConstantExpr(value=0), AffineConstantExpr(value=cores)) if cores > 0:
+                pass
+            case _:
+                raise VerifyException("'hardware.for' over cores goes from 0 to their number")
 
 
 @irdl_op_definition

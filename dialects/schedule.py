@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
@@ -41,7 +42,7 @@ class Schedule:
     skew           per stage of the loops that have several, iterations it runs ahead (software pipelining)
     row_steps      2: reductions along rows take two steps where that is faster; 1: never, which needs less memory
     split          parts that a reduced axis is divided into, merged at the end
-    cores          cores that share the outermost grid loop
+    cores          per axis, cores among which the loop over its tiles is divided; the product takes part
     """
 
     axes: str
@@ -58,13 +59,18 @@ class Schedule:
     skew: tuple[int, ...] = ()
     row_steps: int = 2
     split: int = 1
-    cores: int = 1
+    cores: tuple[int, ...] = ()
 
     def with_(self, **changes: object) -> Schedule:
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
     def tile(self, axis: str) -> int:
         return self.tiles[self.axes.index(axis)]
+
+    @property
+    def taking_part(self) -> int:
+        """Cores that execute the kernel."""
+        return prod(self.cores)
 
     def extent(self, axis: str) -> int:
         return self.extents[self.axes.index(axis)]
@@ -103,11 +109,19 @@ class Schedule:
             raise UserError(f"schedule 'pins' has a number of tiles, at least 0, for each of {loads} loads")
         if self.row_steps not in (1, 2):
             raise UserError(f"schedule 'row_steps' is 1 or 2, got {self.row_steps}")
+        if self.cores and len(self.cores) != count:
+            raise UserError(f"schedule 'cores' has an entry for each of {count} axes, got {len(self.cores)}")
+        for axis, extent, tile, cores in zip(
+            self.axes, self.extents, self.tiles, self.cores or (1,) * count, strict=True
+        ):
+            if not 1 <= cores <= -(-extent // tile):
+                raise UserError(
+                    f"schedule cores of axis '{axis}' are between 1 and its {-(-extent // tile)} tiles, got {cores}"
+                )
         if min(self.skew, default=0) < 0:
             raise UserError("schedule skew is how many iterations each stage runs ahead, at least 0")
         for what, used in (
             ("split", self.split != 1),
-            ("cores", self.cores != 1),
         ):
             if used:
                 raise UserError(f"schedule '{what}' is understood but not implemented by this compiler: remove it")
@@ -123,7 +137,7 @@ class Schedule:
             "hold": ArrayAttr([StringAttr(held) for held in self.hold]),
             "slots": _ints(self.slots),
         }
-        for name in ("inner", "pins", "skew"):
+        for name in ("inner", "pins", "skew", "cores"):
             values = cast("tuple[int, ...]", getattr(self, name))
             if values:
                 data[name] = _ints(values)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -99,6 +100,8 @@ class ForOp(IRDLOperation):
     Bounds are affine maps of outer counters (constants included): from the greatest of the results of `lower` to the
     least of those of `upper`; no iteration where that is not above. `axis` names the axis of the group that the
     loop walks, `kind` is "grid" (independent iterations), "stream" or "inner". Carried values keep their types.
+    `cores = n`: the iterations of a grid loop are divided among n cores, in order, each a run of as many as it can be;
+    loops over the same axis alike.
     """
 
     name = "tile.for"
@@ -110,6 +113,7 @@ class ForOp(IRDLOperation):
     upper = prop_def(AffineMapAttr)
     axis = opt_prop_def(StringAttr)
     kind = opt_prop_def(StringAttr)
+    cores = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -121,6 +125,7 @@ class ForOp(IRDLOperation):
         axis: str | None = None,
         kind: str | None = None,
         lower: int | Bound = 0,
+        cores: int = 1,
     ) -> None:
         """A loop; a bound is a number, or a map and the counters that it is of."""
         (low, lowers), (high, uppers) = (
@@ -134,6 +139,7 @@ class ForOp(IRDLOperation):
                 "upper": AffineMapAttr(high),
                 "axis": StringAttr(axis) if axis else None,
                 "kind": StringAttr(kind) if kind else None,
+                "cores": IntegerAttr(cores, i64) if cores > 1 else None,
             },
             regions=[body],
         )
@@ -166,6 +172,22 @@ class ForOp(IRDLOperation):
         verify_bounds(self.name, self.lower, len(self.lower_operands), self.upper, len(self.upper_operands))
         if self.kind is not None and self.kind.data not in ("grid", "stream", "inner"):
             raise VerifyException("'tile.for' kind is one of grid, stream, inner")
+        if self.cores is not None:
+            self.verify_cores(self.cores.value.data)
+
+    def verify_cores(self, cores: int) -> None:
+        """A loop divided among cores has independent iterations, and each core knows its own."""
+        if cores < 1:
+            raise VerifyException("'tile.for' is divided among at least one core")
+        if self.kind is None or self.kind.data != "grid" or self.inits:
+            raise VerifyException("'tile.for' divided among cores is of kind grid and carries nothing")
+        if self.lower_operands or self.upper_operands:
+            raise VerifyException("'tile.for' divided among cores has constant bounds")
+        around = self.parent_op()
+        while isinstance(around, ForOp):
+            if around.kind is None or around.kind.data != "grid":
+                raise VerifyException("'tile.for' divided among cores stands in grid loops only")
+            around = around.parent_op()
 
 
 def verify_bounds(name: str, lower: AffineMapAttr, lowers: int, upper: AffineMapAttr, uppers: int) -> None:

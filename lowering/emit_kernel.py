@@ -14,6 +14,7 @@ from . import emit_compute, emit_moves
 from .affine_bounds import counter_values
 from .bufferize_layout import slot_bytes
 from .buffers import slots_of
+from .cores import CORES
 from .emit_base import Emitter
 from .emit_views import address, substituted
 from .regions import add, scaled
@@ -97,7 +98,10 @@ class KernelEmitter(Emitter):
         properties: dict[str, Attribute] = {"lower": op.lower, "upper": op.upper}
         if op.axis is not None:
             properties["axis"] = op.axis
-        self.add(hardware.ForOp.build(operands=[lower, upper], properties=properties, regions=[Region(body)]), op)
+        made = hardware.ForOp.build(operands=[lower, upper], properties=properties, regions=[Region(body)])
+        if op.cores is not None:
+            made.attributes[CORES] = op.cores
+        self.add(made, op)
 
     def alloc(self, op: tile.AllocOp) -> None:
         if op.offset is None:

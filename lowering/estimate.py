@@ -53,6 +53,8 @@ def estimate(nest: Nest, target: Target, roles: Roles, skewed: bool = False) -> 
 class _Estimator:
     def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: bool) -> None:
         self.nest, self.target, self.roles = nest, target, roles
+        self.cores = prod(nest.cores.values())
+        self.shared = self.cores  # cores that do the same work where the walk is
         self.result = Estimate()
         self.path: list[Axis] = []
         self.times = 1  # executions of the body that is walked
@@ -90,8 +92,8 @@ class _Estimator:
             links = [max([part[self.matrix], *(part[e] for e in feeders)])]
             links += [cycles for engine, cycles in part.items() if engine not in side]
             longest = sum(links) if loop is None else max(links)
-            chain += longest + (sum(links) - longest) // (1 if loop is None else self.nest.trips(loop.axis))
-        bus = int(self.result.bytes / cost.port_rate(target))
+            chain += longest + (sum(links) - longest) // (1 if loop is None else self.trips(loop))
+        bus = int(self.result.bytes / (self.cores * cost.port_rate(target, self.cores)))
         memory = target.offchip_memory
         latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
         # With s slots, s loads are on their way while one is used: s iterations take at least one latency.
@@ -130,9 +132,10 @@ class _Estimator:
 
     def loop(self, item: Loop) -> None:
         before, outer, cut = self.times, self.cut, self.nest.cuts.get(item)
-        self.times *= self.nest.trips(item.axis)
+        self.times *= self.trips(item)
         if cut is not None:
             self.times, self.cut = before * int(cut.walked[0].sum()) // prod(cut.shape[:-1]), cut
+        self.shared //= self.nest.divided(item)
         self.footprint.enter(item)
         self.path.append(item.axis)
         around = self.within
@@ -142,6 +145,11 @@ class _Estimator:
         self.path.pop()
         self.footprint.leave(item)
         self.times, self.cut = before, outer
+        self.shared *= self.nest.divided(item)
+
+    def trips(self, loop: Loop) -> int:
+        """Iterations of a loop on the core that has most of them."""
+        return -(-self.nest.trips(loop.axis) // self.nest.divided(loop))
 
     def load(self, item: Load | Pin) -> None:
         node, slots = item.node, 1 if isinstance(item, Pin) else self.slots[item.node]
@@ -150,9 +158,9 @@ class _Estimator:
             move = self.target.move(self.target.offchip, memory)
             if move is None:
                 continue
-            size = load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
+            size = self.shared * load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
             self.result.read_bytes += size
-            cycles = int(size / self.target.move_rate(move))
+            cycles = int(size / (self.cores * self.target.move_rate(move)))
             self.spend(move.engine, cycles)
             if self.within is not None and slots == 1:  # in turn with what uses it
                 user = self.vector if memory == self.roles.vector != self.roles.lhs_stage else self.matrix
@@ -172,7 +180,7 @@ class _Estimator:
             return
         size = store_bytes(self.nest, output, tuple(self.path), self.target, move)
         self.result.write_bytes += size
-        self.spend(move.engine, int(size / self.target.move_rate(move)))
+        self.spend(move.engine, int(size / (self.cores * self.target.move_rate(move))))
 
     def elements(self, axes: frozenset[Axis]) -> int:
         return prod(self.nest.tiles[axis] for axis in axes)

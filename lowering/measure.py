@@ -17,6 +17,7 @@ from ..dialects.target import set_target
 from ..dialects.target_model import Target
 from ..runtime.machine import analyze
 from .bufferize import BufferizePass
+from .cores import CoresPass
 from .emit import EmitPass
 from .outline import kernel_alone
 from .place import PlacePass
@@ -34,6 +35,7 @@ LOWERING = (
     StagesPass(),
     PlanPass(),
     EmitPass(),
+    CoresPass(),
     SkewPass(),
     SyncPass(),
 )

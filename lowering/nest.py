@@ -135,12 +135,40 @@ class Nest:
     def trips(self, axis: Axis) -> int:
         return -(-axis.extent // self.tiles[axis])
 
+    @cached_property
+    def cores(self) -> dict[Axis, int]:
+        """The axes that are divided among several cores, and among how many."""
+        given = zip(self.group.axes, self.schedule.cores, strict=True) if self.schedule.cores else ()
+        return {axis: cores for axis, cores in given if cores > 1}
+
+    def divided(self, loop: Loop) -> int:
+        """Among how many cores a loop is divided: one that writes results over an axis that is."""
+        return self.cores.get(loop.axis, 1) if stores(loop) and not loop.carried else 1
+
+    @cached_property
+    def divisible(self) -> tuple[Axis, ...]:
+        """The axes that can be divided among cores, outermost loop first: every result is written in a loop over it
+        whose iterations do not depend on one another."""
+        return tuple(_around_all(self.items, ()))
+
     @property
     def strategy(self) -> str:
         if any(node.cascade for node in self.group.nodes):
             return "online"
         streamed = any(self.looped(axis) for axis in self.group.reduced - self.group.taps)
         return "resident" if not streamed else "online" if self.passes <= 1 else "multipass"
+
+
+def _around_all(items: Sequence[Item], path: tuple[Axis, ...]) -> list[Axis]:
+    """The axes of the loops around every store in `items`, those in `path` too if there is any store."""
+    found: list[list[Axis]] = []
+    for item in items:
+        if isinstance(item, Store):
+            found.append(list(path))
+        elif isinstance(item, Loop) and stores(item):
+            found.append(_around_all(item.body, path if item.carried else (*path, item.axis)))
+    first, *others = found or [[]]
+    return [axis for axis in first if all(axis in other for other in others)]
 
 
 def inside(loop: Loop) -> Iterator[Loop]:
@@ -169,6 +197,12 @@ def is_cut(load: Node, held: frozenset[Axis], looped: frozenset[Axis]) -> bool:
 def build_nest(group: Group, schedule: Schedule) -> Nest:
     """Places everything. Raises UserError if the schedule does not fit the group, its strategy included."""
     nest = place_nest(group, schedule)
+    for axis in nest.cores:
+        if axis not in nest.divisible:
+            raise UserError(
+                f"schedule divides axis '{group.names[axis]}' among cores, but not every result is written in a loop "
+                "over it"
+            )
     if nest.strategy != schedule.strategy:
         raise UserError(f"schedule strategy is '{schedule.strategy}', but these tiles make it '{nest.strategy}'")
     return nest

@@ -44,6 +44,7 @@ _CLASSES: dict[str, str] = {
     "stages": "StagesPass",
     "plan": "PlanPass",
     "emit": "EmitPass",
+    "cores": "CoresPass",
     "skew": "SkewPass",
     "sync": "SyncPass",
 }
@@ -93,7 +94,7 @@ def remaining(module: ModuleOp) -> tuple[str, ...]:
     ops = list(module.walk())
     if any(isinstance(op, ProgramOp) for op in ops):
         synced = any(isinstance(op, SignalOp | WaitOp) for op in ops)
-        return () if synced else _from("skew")
+        return () if synced else _from("cores")
     if any(isinstance(op, KernelOp) for op in ops) and not has_graph_work(module):
         allocs = [op for op in ops if isinstance(op, AllocOp)]
         if allocs:

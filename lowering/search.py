@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 from ..dialects.errors import UserError
 from ..dialects.schedule import Schedule
 from ..dialects.target_model import Target
+from .core_grids import core_grids
 from .estimate import Estimate, estimate
 from .exact import Exact
 from .group import Group
@@ -173,11 +174,11 @@ class Search:
 
     @property
     def groups(self) -> int:
-        return len(self.sizes) + 7
+        return len(self.sizes) + 8
 
     def neighbours(self, state: State, group: int) -> Iterator[State]:
         """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots,
-        two tiles at once (by steps, then by one tile), the online form, stages that run ahead."""
+        two tiles at once (by steps, then by one tile), the online form, stages that run ahead, cores."""
         if group < len(self.sizes):
             for size in dict.fromkeys((*self.sizes[group], *self.near(state, group))):
                 if size != state.tiles[group]:
@@ -205,8 +206,11 @@ class Search:
         elif group == len(self.sizes) + 5:
             if self.cascades:
                 yield replace(state, online=not state.online)
-        elif self.staged:
-            yield replace(state, skewed=not state.skewed)
+        elif group == len(self.sizes) + 6:
+            if self.staged:
+                yield replace(state, skewed=not state.skewed)
+        elif self.target.cores > 1:
+            yield from (replace(state, cores=n) for n in range(self.divisions(state)) if n != state.cores)
 
     def levels(self, state: State, load: int) -> list[int]:
         """The levels at which a load can be held, that differ in these loops. Of these only two, inside the loops over
@@ -265,6 +269,9 @@ class Search:
         if state not in self.seen:
             try:
                 nest = self.place(self.schedule(state))
+                if self.target.cores > 1:
+                    grids = self.grids(nest)
+                    nest = self.place(nest.schedule.with_(cores=grids[min(state.cores, len(grids) - 1)]))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
                 skewed = state.skewed and bool(staged_loops(nest.items))
                 self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles, skewed), skewed)
@@ -272,6 +279,18 @@ class Search:
                 self.seen[state] = None
                 self.rejection = self.rejection or error
         return self.seen[state]
+
+    def grids(self, nest: Nest) -> list[tuple[int, ...]]:
+        """The ways to divide a nest's loops among cores, first one core where bytes are what counts."""
+        found = core_grids(nest, self.target.cores)
+        return found if self.objective == "time" else found[::-1]
+
+    def divisions(self, state: State) -> int:
+        """How many ways there are to divide a state's loops among cores."""
+        try:
+            return len(self.grids(self.place(self.schedule(state))))
+        except UserError:
+            return 1
 
     def place(self, schedule: Schedule) -> Nest:
         """The nest of a schedule. Where loops stand depends on which axes are looped over, their order and the held

@@ -15,6 +15,7 @@ from ..dialects import hardware
 from ..dialects.errors import UserError
 from .affine_bounds import Range, reach
 from .ahead import AHEAD, Access, ahead_of, check_order
+from .cores import trips_by_core
 from .emit_views import simplified
 from .skew_counters import Linear, replace_counter
 
@@ -121,9 +122,8 @@ def unfold(loop: hardware.ForOp) -> None:
     if len(loop.lower.data.results) + len(loop.upper.data.results) > 2:
         raise UserError("a loop cannot run ahead of itself if its bounds are the least of several", loop.location)
     low, high = Linear.of(loop.lower, loop.lower_operands), Linear.of(loop.upper, loop.upper_operands)
-    trips = fewest_trips(loop)
-    constant = low.constant is not None and high.constant is not None
-    if trips < depth and not constant:
+    trips, same = fewest_trips(loop)
+    if trips < depth and not same:
         raise UserError(
             f"a loop that may have only {max(trips, 0)} iterations cannot run {depth} ahead of itself", loop.location
         )
@@ -140,7 +140,7 @@ def unfold(loop: hardware.ForOp) -> None:
                     made.attributes[AHEAD] = loop.attributes[AHEAD]
                 Rewriter.insert_op(made, before)
 
-    if constant and trips <= depth:
+    if same and trips <= depth:
         for number in range(-depth, trips):
             step(low, number, range(trips))
         Rewriter.erase_op(loop)
@@ -178,12 +178,16 @@ def copied(op: Operation, copies: dict[SSAValue, SSAValue], counter: SSAValue, v
     return made
 
 
-def fewest_trips(loop: hardware.ForOp) -> int:
-    """The least number of iterations of a loop, over all values of the counters around it."""
+def fewest_trips(loop: hardware.ForOp) -> tuple[int, bool]:
+    """The least number of iterations of a loop, over all values of the counters around it; whether it always has so
+    many."""
+    by_core = trips_by_core(loop)
+    if by_core is not None:
+        return min(by_core), min(by_core) == max(by_core)
     counters = list(dict.fromkeys([*loop.lower_operands, *loop.upper_operands]))
     low, high = Linear.of(loop.lower, loop.lower_operands), Linear.of(loop.upper, loop.upper_operands)
     difference = simplified(high.over(counters) - low.over(counters))
-    return reach(difference, [range_of(counter) for counter in counters])[0]
+    return reach(difference, [range_of(counter) for counter in counters])[0], False
 
 
 def range_of(counter: SSAValue) -> Range:

@@ -15,6 +15,7 @@ begin inside has been seen: how many iterations of the trace, from which slot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import gcd, lcm
 
 import numpy as np
@@ -24,6 +25,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from ..dialects import hardware
 from ..dialects.affine_eval import lower_bound, upper_bound
 from .bufferize_layout import linear
+from .cores import core_count
 from .loop_range import loop_range
 
 Roots = Mapping[SSAValue, object]
@@ -80,19 +82,20 @@ class Clip:
 
     def fit(self, instructions: Sequence[hardware.InstructionOp]) -> None:
         """Cuts loops that walk, the longest first, until the trace is within its budget."""
-        trips = {loop: _trips(loop) for op in instructions for loop in loops_around(op)}
+        around = {op: [loop for loop in loops_around(op) if loop.core is None] for op in instructions}
+        trips = {loop: _trips(loop) for loops in around.values() for loop in loops}
 
         def length() -> int:
             total = 0
             for op in instructions:
                 count = 1
-                for loop in loops_around(op):
+                for loop in around[op]:
                     count *= self.trips(loop, trips[loop])
                 total += count
             return total
 
         while length() > BUDGET:
-            longest = max(self.walks, key=lambda loop: trips[loop], default=None)
+            longest = max((loop for loop in self.walks if loop in trips), key=lambda loop: trips[loop], default=None)
             if longest is None:
                 break
             self.walks.remove(longest)
@@ -106,6 +109,29 @@ class Clip:
             return self.until_seen(loop, inner)
         period = self.period.get(loop, 1)
         return max(0, min(trips, period + 1 + (trips - period - 1) % period))
+
+    def cores(self, loops: Sequence[hardware.ForOp]) -> list[tuple[int, ...]]:
+        """The cores, by their number in each of the loops over them, that are not like one before.
+
+        Cores are alike if the loops that are divided among them have as many iterations in the trace and begin in the
+        same slots.
+        """
+        found: dict[object, tuple[int, ...]] = {}
+        divided = [inner for loop in loops for inner in self.bounding.get(loop, ())]
+        counters = [loop.counter for loop in loops]
+        narrow = all(_outer(inner) <= set(counters) for inner in divided)
+        for numbers in product(*(range(core_count(loop)) for loop in loops)):
+            known = dict(zip(counters, numbers, strict=True))
+            state: list[object] = [] if narrow else [numbers]
+            for loop, number in zip(loops, numbers, strict=True):
+                state.append(number if loop in self.walks else number % self.period.get(loop, 1))
+            for inner in divided if narrow else ():
+                low = lower_bound(inner.lower.data.results, [known[value] for value in inner.lower_operands])
+                high = upper_bound(inner.upper.data.results, [known[value] for value in inner.upper_operands])
+                start = int(low) if inner in self.walks else int(low) % self.period.get(inner, 1)
+                state += [start, self.trips(inner, int(high) - int(low))]
+            found.setdefault(tuple(state), numbers)
+        return list(found.values())
 
     def until_seen(self, loop: hardware.ForOp, inner: Sequence[hardware.ForOp]) -> int:
         """The fewest iterations that show every run of different iterations, and end as the last ones do.

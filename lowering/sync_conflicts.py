@@ -55,13 +55,30 @@ def conflicts_of(trace: Trace, roots: Roots) -> Conflicts:
     """The conflicts of a trace."""
     cells, accesses = _cells(trace, roots)
     meets = _meets(cells)
-    last: dict[int, tuple[int, int]] = {}  # cell → instances of its engine up to its last access, and the row of that
-    passed = [0] * len(trace.engines)
-    needed = [[0] * len(trace.engines) for _ in trace.engines]
     needs: dict[tuple[int, int], tuple[int, ...]] = {}
     pairs: dict[tuple[int, int], int] = {}
     rows = _RowMaps()
-    for instruction, row in trace.walk():
+    for core in range(trace.root.rows):
+        _look(trace, core, cells, accesses, meets, rows, needs, pairs)
+    table = trace.instructions
+    return Conflicts(needs, tuple(Pair(table[a], table[b], distance) for (a, b), distance in pairs.items()))
+
+
+def _look(
+    trace: Trace,
+    core: int,
+    cells: Sequence[_Cell],
+    accesses: Sequence[Sequence[Sequence[int]]],
+    meets: Sequence[Sequence[int]],
+    rows: _RowMaps,
+    needs: dict[tuple[int, int], tuple[int, ...]],
+    pairs: dict[tuple[int, int], int],
+) -> None:
+    """Adds what one core has to order."""
+    last: dict[int, tuple[int, int]] = {}  # cell → instances of its engine up to its last access, and the row of that
+    passed = [0] * len(trace.engines)
+    needed = [[0] * len(trace.engines) for _ in trace.engines]
+    for instruction, row in trace.walk(core):
         counts = needed[instruction.engine]
         touched = accesses[instruction.number][row]
         grown = False
@@ -84,8 +101,6 @@ def conflicts_of(trace: Trace, roots: Roots) -> Conflicts:
                 last[cell] = passed[instruction.engine], row
         if grown:
             needs[instruction.number, row] = tuple(counts)
-    table = trace.instructions
-    return Conflicts(needs, tuple(Pair(table[a], table[b], distance) for (a, b), distance in pairs.items()))
 
 
 def common_body(left: Body, right: Body) -> Body:

@@ -136,8 +136,8 @@ class Placed:
         return placed
 
 
-def steps_of(trace: Trace, conflicts: Conflicts, events: Sequence[Event]) -> list[Step]:
-    """The trace in program order, reduced to what events order and are ordered by."""
+def steps_of(trace: Trace, core: int, conflicts: Conflicts, events: Sequence[Event]) -> list[Step]:
+    """The trace of one core in program order, reduced to what events order and are ordered by."""
     placed = Placed.of(events, trace.root)
     passed = [0] * len(trace.engines)
     steps: list[Step] = []
@@ -159,7 +159,7 @@ def steps_of(trace: Trace, conflicts: Conflicts, events: Sequence[Event]) -> lis
             steps.extend(Signal(event, passed[event.source], 1) for event in placed.signals.get(at, ()))
             steps.extend(Wait(event, event.distance) for event in placed.drains.get(at, ()))
 
-    run(trace.root, 0)
+    run(trace.root, core)
     return steps
 
 
@@ -200,11 +200,11 @@ def least_events(trace: Trace, conflicts: Conflicts, events: Sequence[Event] | N
     Starts from `events` (default: one for each pair of instructions in conflict).
     """
     kept = list(candidates(conflicts) if events is None else events)
-    steps = steps_of(trace, conflicts, kept)
+    cores = [steps_of(trace, core, conflicts, kept) for core in range(trace.root.rows)]
     out: frozenset[Event] = frozenset()
     for event in sorted(kept, key=Event.span, reverse=True):
-        if all_ordered(steps, len(trace.engines), out | {event}):
+        if all(all_ordered(steps, len(trace.engines), out | {event}) for steps in cores):
             out |= {event}
             if len(out) % 8 == 0:
-                steps = [step for step in steps if isinstance(step, Check) or step.event not in out]
+                cores = [[s for s in steps if isinstance(s, Check) or s.event not in out] for steps in cores]
     return [event for event in kept if event not in out]

@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineExpr
 from ..dialects import hardware
 from ..dialects.affine_eval import evaluate
 from ..dialects.errors import UserError
+from .cores import core_loops
 from .sync_clip import Clip, Roots
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -58,15 +59,18 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """A kernel's bodies and instructions; `engines` are the names of the engines by number."""
+    """A kernel's bodies and instructions; `engines` are the names of the engines by number.
+
+    The root is what one core executes. It has a row for each kind of core; these know nothing of one another.
+    """
 
     root: Body
     instructions: tuple[Instruction, ...]
     engines: tuple[str, ...]
 
-    def walk(self) -> Iterator[tuple[Instruction, int]]:
-        """Instructions with their rows, in program order."""
-        yield from _walk(self.root, 0)
+    def walk(self, core: int) -> Iterator[tuple[Instruction, int]]:
+        """Instructions of one row of the root with their rows, in program order."""
+        yield from _walk(self.root, core)
 
 
 def _walk(body: Body, row: int) -> Iterator[tuple[Instruction, int]]:
@@ -95,8 +99,19 @@ def trace_of(kernel: hardware.KernelOp, roots: Roots) -> Trace:
                 body.items.append(fill(_iterate(op, body, clip)))
         return body
 
-    root = fill(Body(kernel.body.block, None, None, {}, {}, [0]))
+    root = fill(_root(kernel, clip))
     return Trace(root, tuple(instructions), tuple(engines))
+
+
+def _root(kernel: hardware.KernelOp, clip: Clip) -> Body:
+    """The block of the kernel, or that of its loops over cores with the cores that differ."""
+    loops = core_loops(kernel)
+    rows = clip.cores(loops)
+    values = np.array(rows, np.int64).reshape(len(rows), len(loops))
+    counters = {loop.counter: values[:, place] for place, loop in enumerate(loops)}
+    slack = {loop.counter: np.zeros(len(rows), np.int64) for loop in loops}
+    block = loops[-1].body.block if loops else kernel.body.block
+    return Body(block, None, None, counters, slack, [0] * len(rows))
 
 
 def _iterate(op: hardware.ForOp, parent: Body, clip: Clip) -> Body:

@@ -82,7 +82,8 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         for upper in (*self.nest.splits(item), self.nest.trips(item.axis)):
             here = {node for node, pin in self.nest.pins.items() if pin.axis is item.axis and pin.count >= upper}
             self.kept = around | here
-            self.walk(item, [AffineConstantExpr(lower)], [AffineConstantExpr(upper)])
+            bounds = [AffineConstantExpr(lower)], [AffineConstantExpr(upper)]
+            self.walk(item, *bounds, cores=self.nest.divided(item))
             lower = upper
         self.kept = around
 
@@ -105,6 +106,7 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         upper: Sequence[AffineExpr],
         outer: Sequence[SSAValue] = (),
         start: Start | None = None,
+        cores: int = 1,
     ) -> None:
         """One loop, from the greatest of `lower` to the least of `upper`: expressions of the counters `outer`."""
         before = [self.accumulators[node] for node in item.carried]
@@ -133,8 +135,9 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
             [acc.value for acc in before],
             Region(body),
             self.group.names[item.axis],
-            "stream" if item.axis in self.group.reduced else "grid",
+            "stream" if item.carried else "grid",
             bound_of(lower, outer),
+            cores,
         )
         op.location = fuse_locations(inner.location for inner in body.ops)
         self.block.add_op(op)

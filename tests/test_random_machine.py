@@ -19,7 +19,7 @@ from tilewright.runtime.reference import evaluate
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-TARGETS = ("davinci", "unified{memory.scratchpad.bytes=8KiB}")
+TARGETS = ("davinci", "unified{memory.scratchpad.bytes=8KiB}", "unified{memory.scratchpad.bytes=8KiB cores=3}")
 CHECKS = list(HealthCheck)
 
 
@@ -27,7 +27,8 @@ def lowered(case: Case, target: str) -> ModuleOp:
     module = case.module.clone()
     set_target(module, target)
     passes: list[ModulePass] = [FusePass(effort=12), SchedulePass(effort=12, measured=1)]
-    run_pipeline(module, [*passes, *(PASSES[p]() for p in ("tile", "place", "bufferize", "plan", "emit", "sync"))])
+    rest = ("tile", "place", "bufferize", "plan", "emit", "cores", "sync")
+    run_pipeline(module, [*passes, *(PASSES[p]() for p in rest)])
     return module
 
 

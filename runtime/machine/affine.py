@@ -41,6 +41,11 @@ class AffineList:
     each: tuple[frozenset[int], ...]
 
 
+def constant_affine(value: int) -> Affine:
+    """A number."""
+    return Affine(lambda counters: value, value, frozenset())
+
+
 def compile_affine(expr: AffineExpr, depths: Sequence[int], location: Attribute | None = None) -> Affine:
     """`expr`, its dimension i being the counter at depths[i]. Raises UserError for what is not affine."""
     function, depends = _compiled(_text(expr, depths, location)), _depends([expr], depths)

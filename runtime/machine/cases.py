@@ -56,10 +56,10 @@ _MOST = 1 << 17
 class Cases:
     """The cases of one instruction: one if its bounds are constant, else found by the counters they depend on.
 
-    `offchip`: whether it moves bytes through the off-chip port, on any region."""
+    `offchip`: whether it moves bytes through the off-chip port, on any region; `cores` share that."""
 
-    def __init__(self, step: Instruction, target: Target) -> None:
-        self.step, self.target = step, target
+    def __init__(self, step: Instruction, target: Target, cores: int = 1) -> None:
+        self.step, self.target, self.cores = step, target, cores
         self.known: dict[Region, Case] = {}
         self.recent: dict[object, Case] = {}
         self.key = itemgetter(*sorted(step.depends)) if step.depends else None
@@ -107,14 +107,14 @@ class Cases:
         moved = transfer_region(self.target, move, source.layout, destination.layout, region)
         check_descriptor(self.target, moved.dims)
         offchip = cost.is_offchip(self.target, move)
-        port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target)) if offchip else 0
+        port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target, self.cores)) if offchip else 0
         return Case(
             self.step,
             region,
             accesses,
             whole,
             False,
-            moved.cycles(self.target),
+            moved.cycles(self.target, self.cores),
             port,
             cost.dma_latency(self.target, move),
             (f"{source.memory}->{destination.memory}", moved.link_bytes),

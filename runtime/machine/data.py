@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -130,21 +131,32 @@ class DataRun:
 
     def _walked(self, launch: Launch) -> Counted:
         """Instruction by instruction, on the bytes of all memories."""
-        for name, memory in self.memories.items():
-            if name != self.target.offchip:
-                memory.forget()
         counted = Counted()
-        for step, counters in interleaved(launch.kernel, self.target, self.options):
-            if isinstance(step, EventStep):
-                continue
-            case = self.cases[step].at(counters)
-            self._execute(launch, step, case, counters)
-            counted.instructions += 1
-            if case.link is not None:
-                counted.links[case.link[0]] += case.link[1]
+        for share in self._in_turn(launch.kernel):
+            for name, memory in self.memories.items():
+                if name != self.target.offchip:
+                    memory.forget()
+            for step, counters in interleaved(share, self.target, self.options):
+                if isinstance(step, EventStep):
+                    continue
+                case = self.cases[step].at(counters)
+                self._execute(launch, step, case, counters)
+                counted.instructions += 1
+                if case.link is not None:
+                    counted.links[case.link[0]] += case.link[1]
         for memory in self.memories.values():
             memory.check_place()
         return counted
+
+    def _in_turn(self, kernel: Kernel) -> list[Kernel]:
+        """The shares of the cores, in an order that the interleaving decides: no core may depend on another's."""
+        match self.options.interleaving:
+            case "program":
+                return kernel.shares
+            case "random":
+                return random.Random(self.options.seed).sample(kernel.shares, len(kernel.shares))
+            case _:
+                return kernel.shares[::-1]
 
     def _execute(self, launch: Launch, step: Instruction, case: Case, counters: Counters) -> None:
         bases = launch.bases

@@ -118,7 +118,13 @@ class _Decoder:
             self.buffers.append(Buffer(name, kind.memory.data, None, _layout(kind).size_bytes, self.op.location))
         body = self.block(block)
         name, engines = self.op.sym_name.data, tuple(self.engines)
-        return Kernel(name, self.op, len(block.args), self.buffers, body, self.depth, engines)
+        made = Kernel(name, self.op, len(block.args), self.buffers, body, self.depth, engines)
+        if made.cores > self.target.cores:
+            raise MachineError(
+                f"kernel @{name} runs on {made.cores} cores, target '{self.target.name}' has {self.target.cores}",
+                self.op.location,
+            )
+        return made
 
     def block(self, block: Block) -> list[Node]:
         nodes: list[Node] = []
@@ -154,7 +160,8 @@ class _Decoder:
         body = self.block(op.body.block)
         self.loops = self.loops[:-1]
         self.ranges.pop()
-        return Loop(op, depth, name, lower, upper, body)
+        cores = 0 if op.core is None else upper.at(())
+        return Loop(op, depth, name, lower, upper, body, cores)
 
     def depths(self, counters: tuple[SSAValue, ...]) -> list[int]:
         return [self.counters[counter] for counter in counters]

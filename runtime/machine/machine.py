@@ -13,6 +13,7 @@ from ..weights import weight_reader
 from .balance import in_list_order
 from .batch import Plan
 from .cases import Cases
+from .core_order import check_cores
 from .data import Counted, DataRun, Loader
 from .decode import decode
 from .options import MachineOptions
@@ -22,6 +23,7 @@ from .profile import KernelProfile, kernel_profile
 from .program import Instruction, Kernel, Launch, Program
 from .reach import error_of
 from .result import Array, KernelResult, MachineResult, MemoryResult
+from .shares import kernel_time
 from .time import KernelSimulation, KernelTime
 from .trace import KernelRecorder, Place, Trace
 
@@ -39,7 +41,7 @@ class Machine:
         self.program: Program = decode(module)
         kernels = dict.fromkeys(launch.kernel for launch in self.program.launches)
         self.cases = {
-            step: _cases(step, self.program)
+            step: _cases(step, self.program, kernel.cores)
             for kernel in kernels
             for step in kernel.steps()
             if isinstance(step, Instruction)
@@ -85,12 +87,14 @@ class Machine:
         walked = sum(time.instructions for time in self.times()) <= spans
         start, launched = 0, list[tuple[Launch, int, int]]()
         for launch in self.program.launches:
-            recorder = KernelRecorder(made, launch.kernel, start)
-            simulation = KernelSimulation(launch.kernel, target, self.cases, not walked, recorder)
-            cycles = simulation.run().cycles
-            recorder.finish(cycles)
+            cycles = self._times[launch.kernel].cycles
+            for core, share in enumerate(launch.kernel.shares):
+                made.on_core(core)
+                recorder = KernelRecorder(made, share, start)
+                recorder.finish(KernelSimulation(share, target, self.cases, not walked, recorder).run().cycles)
             launched.append((launch, start, start + cycles))
             start += cycles
+        made.on_core(0)
         made.count(f"intermediates in {target.offchip}", list(_intermediates(self.program, launched)))
         return made
 
@@ -105,6 +109,7 @@ class Machine:
             check = OrderCheck(self.cases)
             for launch in self.program.launches:
                 check.check(launch)
+                check_cores(launch, self.cases)
             self._ordered = True
 
     def times(self) -> list[KernelTime]:
@@ -112,7 +117,7 @@ class Machine:
         for launch in self.program.launches:
             kernel = launch.kernel
             if kernel not in self._times:
-                self._times[kernel] = KernelSimulation(kernel, self.program.target, self.cases).run()
+                self._times[kernel] = kernel_time(kernel, self.program.target, self.cases)
         return [self._times[launch.kernel] for launch in self.program.launches]
 
     def plan(self, kernel: Kernel) -> Plan | None:
@@ -140,9 +145,9 @@ class Machine:
         return MachineResult(outputs, dict(links), kernels, cycles, dict(busy), memory)
 
 
-def _cases(step: Instruction, program: Program) -> Cases:
+def _cases(step: Instruction, program: Program, cores: int) -> Cases:
     try:
-        return Cases(step, program.target)
+        return Cases(step, program.target, cores)
     except UserError as error:
         raise error_of(step, error) from None
 

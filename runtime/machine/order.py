@@ -9,71 +9,18 @@ shares a byte with it: an engine's earlier accesses are before its last. No byte
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from dataclasses import replace
 
 from ...dialects import hardware
 from ...dialects.transfer import Region
-from .access import Runs, access, byte_runs, runs_meet
+from .access import access, byte_runs, runs_meet
 from .affine import Counters
 from .cases import Cases
 from .errors import MachineError
 from .places import check_place
 from .program import EventKey, EventStep, Instruction, Kernel, Launch, View
 from .queues import in_program_order
-
-Shape: TypeAlias = tuple[int, Region]
-"""A layout (by its number) and a region of it."""
-Last: TypeAlias = "tuple[int, Instruction, tuple[int, ...]]"
-"""Number in its engine, instruction and counters of an access."""
-
-
-@dataclass(eq=False)
-class _Place:
-    """A region of bytes: `meets` are the places that share a byte with it, itself among them."""
-
-    low: int
-    high: int
-    base: int
-    runs: Runs
-    meets: list[_Place] = field(default_factory=list["_Place"])
-    reads: dict[int, Last] = field(default_factory=dict[int, Last])
-    writes: dict[int, Last] = field(default_factory=dict[int, Last])
-
-
-class _Space:
-    """All places of one memory; views that cover the same bytes share one."""
-
-    def __init__(self) -> None:
-        self.places: list[_Place] = []
-        self.known: dict[tuple[int, bytes, bytes], _Place] = {}
-        self.bounds: npt.NDArray[np.int64] = np.empty((64, 2), np.int64)
-
-    def place(self, base: int, runs: Runs) -> _Place:
-        starts, ends = runs
-        key = (base + int(starts[0]), (starts - starts[0]).tobytes(), (ends - starts[0]).tobytes())
-        if key not in self.known:
-            self.known[key] = self._add(base, runs)
-        return self.known[key]
-
-    def _add(self, base: int, runs: Runs) -> _Place:
-        place = _Place(base + int(runs[0][0]), base + int(runs[1][-1]), base, runs)
-        count = len(self.places)
-        near = (self.bounds[:count, 0] < place.high) & (self.bounds[:count, 1] > place.low)
-        for number in np.flatnonzero(near):
-            other = self.places[number]
-            if runs_meet(runs, other.runs, other.base - base) is not None:
-                place.meets.append(other)
-                other.meets.append(place)
-        place.meets.append(place)
-        if count == len(self.bounds):
-            self.bounds = np.concatenate([self.bounds, np.empty_like(self.bounds)])
-        self.bounds[count] = place.low, place.high
-        self.places.append(place)
-        return place
+from .spaces import Place, Space, Use, touched
 
 
 class OrderCheck:
@@ -89,7 +36,8 @@ class OrderCheck:
         shared = _shared_arguments(launch)
         key = (kernel, tuple(launch.bases[number] for number in sorted(shared)))
         if key not in self.checked:
-            _KernelOrder(launch, self.cases, shared).run()
+            for share in kernel.shares:
+                _KernelOrder(replace(launch, kernel=share), self.cases, shared).run()
             self.checked.add(key)
 
 
@@ -122,8 +70,8 @@ class _KernelOrder:
         self.ranks = {engine: rank for rank, engine in enumerate(self.kernel.engines)}
         self.clocks = [[0] * len(self.ranks) for _ in self.ranks]
         self.signals: dict[EventKey, deque[list[int]]] = {}
-        self.spaces: dict[str, _Space] = {}
-        self.places: dict[tuple[View, bool, Region | None, int], _Place | None] = {}
+        self.spaces: dict[str, Space] = {}
+        self.places: dict[tuple[View, bool, Region | None, int], Place | None] = {}
 
     def run(self) -> None:
         for step, counters in in_program_order(self.kernel):
@@ -148,7 +96,7 @@ class _KernelOrder:
         rank = self.ranks[step.engine]
         clock = self.clocks[rank]
         clock[rank] += 1
-        last: Last | None = None
+        last: Use | None = None
         cases = self.cases[step]
         region = None if cases.only is not None else cases.at(counters).region
         output = len(step.views) - 1
@@ -182,24 +130,15 @@ class _KernelOrder:
             else:
                 place.reads[rank] = last
 
-    def place(self, step: Instruction, number: int, base: int, counters: Counters) -> _Place | None:
+    def place(self, step: Instruction, number: int, base: int, counters: Counters) -> Place | None:
         """The bytes of a view: its active region, or all of it where it is written afresh. None for no bytes."""
-        view = step.views[number]
-        if number == len(step.views) - 1 and step.fresh:
-            part: Region = tuple((0, extent) for extent in view.shape)
-        else:
-            case = self.cases[step].at(counters)
-            if case.accesses[number] is None:
-                return None
-            part = tuple((0, 1) if axis < 0 else case.region[axis] for axis in step.axes[number])
-        if any(low >= high for low, high in part):
+        view, part = step.views[number], touched(step, self.cases[step], number, counters)
+        if part is None:
             return None
         check_place(self.launch, step, view, base, access(view.layout, part), counters)
-        return self.spaces.setdefault(view.memory, _Space()).place(base, byte_runs(view.layout, part))
+        return self.spaces.setdefault(view.memory, Space()).place(base, byte_runs(view.layout, part))
 
-    def race(
-        self, last: Last, view: View, does: str, place: _Place, racing: Last, did: str, other: _Place
-    ) -> MachineError:
+    def race(self, last: Use, view: View, does: str, place: Place, racing: Use, did: str, other: Place) -> MachineError:
         """Names both instructions, what each does, and the first bytes that both touch."""
         shared = runs_meet(place.runs, other.runs, other.base - place.base)
         assert shared is not None

@@ -120,9 +120,11 @@ class _Walk:
         lower, upper = self.same(loop.lower.at(self.counters)), self.same(loop.upper.at(self.counters))
         if loop in self.serial:
             for value in range(lower, upper):
+                if loop.cores:  # memories of its own
+                    self.tiles.poison(self.own(loop), loop)
                 self.iterations(loop, value, value + 1)
             return
-        written = {step.output.buffer for step in loop.instructions()} - set(range(self.kernel.arguments))
+        written = self.own(loop)
         cuts = (place for place in self.cuts.get(loop, ()) if lower < place < upper)
         nest = [*self.scope, loop]
         direct = all([n for n in a.body if not isinstance(n, EventStep)] == [b] for a, b in pairwise(nest))
@@ -130,6 +132,10 @@ class _Walk:
             self.tiles.poison(written, loop)
             self.batch(loop, low, high, direct)
         self.tiles.poison(written, loop)
+
+    def own(self, loop: Loop) -> set[int]:
+        """The buffers on chip that are written in a loop."""
+        return {step.output.buffer for step in loop.instructions()} - set(range(self.kernel.arguments))
 
     def batch(self, loop: Loop, low: int, high: int, direct: bool) -> None:
         """`direct`: nothing but this loop is in the batched ones around it: all of them can be taken in parts."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation
@@ -13,7 +15,7 @@ from ...dialects import hardware
 from ...dialects.dtypes import ElementType
 from ...dialects.layout import Layout
 from ...dialects.target_model import Target
-from .affine import Affine, AffineList, Counters
+from .affine import Affine, AffineList, Counters, constant_affine
 from .errors import MachineError
 
 
@@ -142,7 +144,8 @@ class Instruction(Step):
 
 @dataclass(eq=False)
 class Loop:
-    """`depth` numbers its counter; bounds are over the counters around it."""
+    """`depth` numbers its counter; bounds are over the counters around it. `cores`: iteration n is core n's alone, of
+    so many; 0 for a loop of one core."""
 
     op: hardware.ForOp
     depth: int
@@ -150,6 +153,7 @@ class Loop:
     lower: Affine
     upper: Affine
     body: list[Node]
+    cores: int = 0
 
     def instructions(self) -> Iterator[Instruction]:
         """Every step inside that is no event once."""
@@ -171,6 +175,33 @@ class Kernel:
     depth: int
     engines: tuple[str, ...]
 
+    @property
+    def cores(self) -> int:
+        """How many cores execute it."""
+        return prod(loop.cores for loop in self.core_loops)
+
+    @cached_property
+    def shares(self) -> list[Kernel]:
+        """What each core executes: the same steps, the loops over cores at one iteration. The kernel itself if it is
+        alone."""
+        loops = self.core_loops
+        if not loops:
+            return [self]
+        return [
+            replace(self, body=_share(self.body, numbers))
+            for numbers in product(*(range(loop.cores) for loop in loops))
+        ]
+
+    @cached_property
+    def core_loops(self) -> list[Loop]:
+        """The loops over cores, outermost first: they stand around everything else."""
+        found: list[Loop] = []
+        body = self.body
+        while len(body) == 1 and isinstance(loop := body[0], Loop) and loop.cores:
+            found.append(loop)
+            body = loop.body
+        return found
+
     def steps(self) -> Iterator[Instruction | EventStep]:
         """Every step once."""
         yield from _steps(self.body)
@@ -182,6 +213,16 @@ class Kernel:
     def loops(self) -> Iterator[Loop]:
         """Every loop once, outer ones first."""
         yield from _loops(self.body)
+
+
+def _share(body: list[Node], numbers: Sequence[int]) -> list[Node]:
+    """The part of a nest that one core executes, given its number in each loop over cores."""
+    if not numbers:
+        return body
+    loop = body[0]
+    assert isinstance(loop, Loop)
+    lower, upper = constant_affine(numbers[0]), constant_affine(numbers[0] + 1)
+    return [Loop(loop.op, loop.depth, loop.name, lower, upper, _share(loop.body, numbers[1:]))]
 
 
 def _steps(body: Sequence[Node]) -> Iterator[Instruction | EventStep]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...dialects.target_model import DmaEngine, Target
@@ -48,13 +49,18 @@ def walk(body: Sequence[Node], counters: list[int]) -> Iterator[Instruction | Ev
 
 def engine_part(body: Sequence[Node], engine: str) -> list[Node]:
     """The nest with the steps of one engine only."""
+    return part_of(body, lambda step: step.engine == engine)
+
+
+def part_of(body: Sequence[Node], keep: Callable[[Instruction | EventStep], bool]) -> list[Node]:
+    """The nest with some of its steps only."""
     part: list[Node] = []
     for node in body:
         if isinstance(node, Loop):
-            inner = engine_part(node.body, engine)
+            inner = part_of(node.body, keep)
             if inner:
-                part.append(Loop(node.op, node.depth, node.name, node.lower, node.upper, inner))
-        elif node.engine == engine:
+                part.append(replace(node, body=inner))
+        elif keep(node):
             part.append(node)
     return part
 

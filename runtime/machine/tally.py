@@ -34,6 +34,12 @@ class Tally:
         _repeat(self.stalled, before[1], times)
         _repeat(self.queued, before[2], times)
 
+    def add(self, other: Tally, times: int) -> None:
+        """Counts what another simulation counted, so many times."""
+        _add(self.executed, other.executed, times)
+        _add(self.stalled, other.stalled, times)
+        _add(self.queued, other.queued, times)
+
     @property
     def instructions(self) -> int:
         """Executions, events apart."""
@@ -53,6 +59,11 @@ class Tally:
         for case, count in self.executed.items():
             found[case.step.engine] += case.cycles * count
         return {engine: cycles for engine, cycles in found.items() if cycles}
+
+
+def _add(counter: Counter[K], more: Counter[K], times: int) -> None:
+    for key, count in more.items():
+        counter[key] += count * times
 
 
 def _repeat(counter: Counter[K], before: Counter[K], times: int) -> None:

@@ -53,16 +53,19 @@ class Recorder(Protocol):
 
 @dataclass
 class KernelTime:
-    """Cycles from the end of the kernel before to the end of this one, and what was counted."""
+    """Cycles from the end of the kernel before to the end of this one, and what was counted on all its cores; `busy` is
+    the mean over them."""
 
     cycles: int
     tally: Tally
+    cores: int = 1
     busy: dict[str, int] = field(init=False)
     links: Counter[str] = field(init=False)
     instructions: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.busy, self.links, self.instructions = self.tally.busy(), self.tally.links(), self.tally.instructions
+        self.busy = {engine: cycles // self.cores for engine, cycles in self.tally.busy().items()}
+        self.links, self.instructions = self.tally.links(), self.tally.instructions
 
 
 @dataclass(eq=False)

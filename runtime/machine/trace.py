@@ -49,6 +49,7 @@ class Span:
     place: str
     counters: dict[str, int]
     args: dict[str, int | str]
+    core: int
 
 
 @dataclass
@@ -61,18 +62,27 @@ class Trace:
     spans: list[Span] = field(default_factory=list[Span])
     used: list[Use] = field(default_factory=list["Use"])
     flows: int = 0
+    core: int = 0
+    """Whose events come next."""
 
     def __post_init__(self) -> None:
         self.lanes = {name: number + 1 for number, name in enumerate(self.target.engines)}
-        self._meta("process_name", _KERNELS, "core 0")
-        for name, lane in {KERNELS: _KERNELS, **self.lanes}.items():
-            self._meta("thread_name", lane, name)
-            self.events.append(
-                {"ph": "M", "pid": 0, "tid": lane, "name": "thread_sort_index", "args": {"sort_index": lane}}
-            )
+        self.known: set[int] = set()
+        self.on_core(0)
 
-    def _meta(self, what: str, lane: int, name: str) -> None:
-        self.events.append({"ph": "M", "pid": 0, "tid": lane, "name": what, "args": {"name": name}})
+    def on_core(self, core: int) -> None:
+        """What follows happens on this core."""
+        self.core = core
+        if core in self.known:
+            return
+        self.known.add(core)
+        self._meta("process_name", _KERNELS, {"name": f"core {core}"})
+        for name, lane in {KERNELS: _KERNELS, **self.lanes}.items():
+            self._meta("thread_name", lane, {"name": name})
+            self._meta("thread_sort_index", lane, {"sort_index": lane})
+
+    def _meta(self, what: str, lane: int, args: dict[str, object]) -> None:
+        self.events.append({"ph": "M", "pid": self.core, "tid": lane, "name": what, "args": args})
 
     def nanos(self, cycle: float) -> int:
         """The whole nanosecond nearest to a cycle."""
@@ -92,11 +102,12 @@ class Trace:
         """A slice of a lane; empty ones are left out."""
         if end > start:
             place = self.place(location) if location is not None else ""
-            self.spans.append(Span(lane, name, kind, start, end, place, counters or {}, args))
+            self.spans.append(Span(lane, name, kind, start, end, place, counters or {}, args, self.core))
 
     def counter(self, name: str, unit: str, time: int, value: float) -> None:
         """The value of a counter from a cycle on."""
-        self.events.append({"ph": "C", "pid": 0, "name": name, "ts": micros(self.nanos(time)), "args": {unit: value}})
+        at = micros(self.nanos(time))
+        self.events.append({"ph": "C", "pid": self.core, "name": name, "ts": at, "args": {unit: value}})
 
     def count(self, name: str, steps: Sequence[tuple[int, int]]) -> None:
         """A counter of bytes, by the times at which they change and by how many."""
@@ -107,7 +118,7 @@ class Trace:
 
     def flow(self, name: str, source: Span, to_lane: int, to_time: int) -> None:
         """An arrow from the end of a slice, a moment inside of it, to another one."""
-        common = {"pid": 0, "name": name, "cat": "event", "id": self.flows}
+        common = {"pid": self.core, "name": name, "cat": "event", "id": self.flows}
         begin = max(self.nanos(source.end) - 1, self.nanos(source.start))
         self.events.append({**common, "ph": "s", "tid": source.lane, "ts": micros(begin)})
         self.events.append({**common, "ph": "f", "bp": "e", "tid": to_lane, "ts": micros(self.nanos(to_time))})
@@ -121,7 +132,7 @@ class Trace:
         for span in self.spans:
             start, end = self.nanos(span.start), self.nanos(span.end)
             yield {
-                "ph": "X", "pid": 0, "tid": span.lane, "name": span.name, "cat": span.kind, "ts": micros(start),
+                "ph": "X", "pid": span.core, "tid": span.lane, "name": span.name, "cat": span.kind, "ts": micros(start),
                 "dur": micros(end - start),
                 "args": {"cycles": span.end - span.start, **span.counters, **span.args}
                 | ({"source": span.place} if span.place else {}),
@@ -214,7 +225,8 @@ class KernelRecorder:
         for number, (first, last) in self.used.items():
             buffer = self.kernel.buffers[number]
             if number >= self.kernel.arguments:
-                trace.used.append(Use(name, buffer, first, last))
+                if trace.core == 0:  # all cores have the same buffers
+                    trace.used.append(Use(name, buffer, first, last))
                 changes.setdefault(buffer.memory, []).extend([(first, buffer.size), (last, -buffer.size)])
         for memory, steps in changes.items():
             trace.count(f"{memory} in use", steps)
