@@ -45,6 +45,11 @@ def bus_bytes(runs: Runs, granule: int) -> int:
     return sum(granule_bytes(length, count, granule) for count, length in runs)
 
 
+def chip_rate(target: Target) -> Fraction:
+    """Off-chip bytes per cycle for all cores of the target together."""
+    return target.cores * port_rate(target, target.cores)
+
+
 def port_rate(target: Target, cores: int = 1) -> Fraction:
     """Off-chip bytes per cycle for each of `cores` busy cores: min(core_rate, pool_rate ÷ cores)."""
     memory = target.offchip_memory

@@ -20,7 +20,7 @@ from .attributes import int_values
 from .errors import UserError
 
 _A = TypeVar("_A", bound=Attribute)
-NUMBERS = ("move_slots", "store_slots", "row_steps", "split", "cores")
+NUMBERS = ("move_slots", "store_slots", "row_steps", "split")
 STRATEGIES = ("resident", "online", "multipass", "recompute")
 
 

@@ -14,7 +14,8 @@ SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
 class State:
     """A point of the space. `order` lists all axes, reduced ones last; a load is held at those of its axes that come
     before its entry of `levels` there, and has `pins` tiles pinned. `online` asks for the derived form of reductions
-    that wait for one another, `skewed` for stages that run ahead; `steps` as `Schedule.row_steps`."""
+    that wait for one another, `skewed` for stages that run ahead; `steps` as `Schedule.row_steps`;
+    `cores` numbers the ways to divide the loops among cores (`core_grids`)."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
@@ -24,3 +25,4 @@ class State:
     skewed: bool = False
     pins: tuple[int, ...] = ()
     steps: int = 2
+    cores: int = 0

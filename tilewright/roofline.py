@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.dialects.cost import port_rate
+from tilewright.dialects.cost import chip_rate
 from tilewright.runtime.report import Json
 
 from .profiling import Profile
@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Roofline:
-    """`slope`: bytes per cycle of the off-chip port. `ceilings`: by engine, the most operations per cycle that it could
+    """`slope`: bytes per cycle of the off-chip ports of all cores. `ceilings`: by engine, the most operations per cycle that it could
     do of those instructions of the program that it is best at."""
 
     slope: float
@@ -44,7 +44,7 @@ class Roofline:
     @staticmethod
     def of(profile: Profile) -> Roofline:
         """Of a program at the hardware level."""
-        slope = float(port_rate(profile.program.target))
+        slope = float(chip_rate(profile.program.target))
         ceilings: dict[str, float] = {}
         for kernel in profile.kernels:
             for one in kernel.instructions:

@@ -21,7 +21,8 @@ from .time import KernelTime
 class InstructionProfile:
     """One instruction of a kernel, over all its executions.
 
-    cycles       its engine was occupied; queued: its engine stood before the off-chip port besides
+    cycles       its engine was occupied, on average of the kernel's cores; queued: its engine stood before the
+                 off-chip port besides
     bytes        moved over its link, of a transfer
     utilization  share of what the engine could have done in these cycles: multiply-adds, bytes of the widest operand,
                  bytes over the link
@@ -76,7 +77,7 @@ class EngineProfile:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One launch. `port_cycles` is how long the off-chip port was held."""
+    """One launch. `port_cycles` is how long the off-chip port was held, on average of the kernel's cores."""
 
     name: str
     cycles: int
@@ -114,13 +115,13 @@ def kernel_profile(kernel: Kernel, time: KernelTime, target: Target) -> KernelPr
     instructions = tuple(_instructions(kernel, tally, target))
     waits = sorted(_waits(kernel, tally, instructions), key=lambda wait: -wait.cycles)
     engines: list[EngineProfile] = []
-    whole = time.cycles - target.launch_cycles
+    whole, cores = time.cycles - target.launch_cycles, kernel.cores
     for name in (name for name in target.engines if name in kernel.engines):
         busy = time.busy.get(name, 0)
         stalled = sum(wait.cycles for wait in waits if wait.engine == name)
         queued = sum(one.queued for one in instructions if one.engine == name)
         engines.append(EngineProfile(name, busy, stalled, queued, whole - busy - stalled - queued))
-    port = sum(case.port_cycles * count for case, count in tally.executed.items())
+    port = sum(case.port_cycles * count for case, count in tally.executed.items()) // cores
     name = kernel.name
     return KernelProfile(name, time.cycles, target.launch_cycles, port, tuple(engines), instructions, tuple(waits))
 
@@ -138,8 +139,8 @@ def _instructions(kernel: Kernel, tally: Tally, target: Target) -> Iterator[Inst
         work = sum(_work(case) * count for case, count in counts)
         rate = _rate(step, target)
         yield InstructionProfile(
-            step, what(step), sum(count for _, count in counts), cycles,
-            sum(tally.queued[case] for case, _ in counts),
+            step, what(step), sum(count for _, count in counts), cycles // kernel.cores,
+            sum(tally.queued[case] for case, _ in counts) // kernel.cores,
             sum(case.link[1] * count for case, count in counts if case.link is not None),
             work / (cycles * rate) if cycles and rate else None,
             any(case.offchip for case, _ in counts),
@@ -221,7 +222,7 @@ def _waits(kernel: Kernel, tally: Tally, profiles: Iterable[InstructionProfile])
         source, engine, number = step.event
         reason, held = after.get(step.event), before.get(step)
         yield WaitProfile(
-            engine, source, number, cycles, step.op.location,
+            engine, source, number, cycles // kernel.cores, step.op.location,
             known.get(held) if held else None, known.get(reason) if reason else None,
         )  # fmt: skip
 

@@ -13,16 +13,16 @@ from ...dialects.transfer import Region
 from .affine import Affine, Counters
 from .cases import Case, Cases, cycles
 from .program import EventKey, EventStep, Instruction, Kernel, Loop, Node
-from .time import KernelSimulation
+from .shares import kernel_time
 
 Change: TypeAlias = Callable[[Case], Case]
 """What an instruction costs on a region → what it would cost."""
 
 
 class _Changed(Cases):
-    def __init__(self, step: Instruction, target: Target, change: Change) -> None:
+    def __init__(self, step: Instruction, target: Target, cores: int, change: Change) -> None:
         self.change = change
-        super().__init__(step, target)
+        super().__init__(step, target, cores)
 
     def _case(self, region: Region, counters: Counters) -> Case:
         return self.change(super()._case(region, counters))
@@ -30,8 +30,10 @@ class _Changed(Cases):
 
 def cycles_if(kernel: Kernel, target: Target, change: Change) -> int:
     """Cycles of a launch, were its instructions to cost something else."""
-    cases: dict[Instruction, Cases] = {step: _Changed(step, target, change) for step in kernel.instructions()}
-    return KernelSimulation(kernel, target, cases).run().cycles
+    cases: dict[Instruction, Cases] = {
+        step: _Changed(step, target, kernel.cores, change) for step in kernel.instructions()
+    }
+    return kernel_time(kernel, target, cases).cycles
 
 
 def scaled(case: Case, share: float) -> Case:
@@ -39,9 +41,10 @@ def scaled(case: Case, share: float) -> Case:
     return replace(case, cycles=round(case.cycles * share), port_cycles=round(case.port_cycles * share))
 
 
-def without_granules(case: Case, payload: int, target: Target) -> Case:
-    """A transfer whose off-chip runs are whole granules; `payload`: the bytes of its elements."""
-    port = -(-payload // port_rate(target))
+def without_granules(case: Case, payload: int, target: Target, cores: int) -> Case:
+    """A transfer whose off-chip runs are whole granules; `payload`: the bytes of its elements. `cores` share the port's
+    pool."""
+    port = -(-payload // port_rate(target, cores))
     return replace(case, cycles=min(case.cycles, max(port, case.cycles - case.port_cycles + port)), port_cycles=port)
 
 

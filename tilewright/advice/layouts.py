@@ -21,10 +21,10 @@ def granules(profile: Profile) -> Iterator[Advice]:
         if not one.offchip or one.bytes <= one.payload:
             continue
 
-        def change(case: Case, one: InstructionProfile = one) -> Case:
+        def change(case: Case, one: InstructionProfile = one, cores: int = launch.kernel.cores) -> Case:
             if case.step is not one.step or case.link is None:
                 return case
-            return without_granules(case, round(case.link[1] * one.payload / one.bytes), target)
+            return without_granules(case, round(case.link[1] * one.payload / one.bytes), target, cores)
 
         yield Advice(
             "strided off-chip access",

@@ -33,16 +33,18 @@ class Bar:
 
 
 def timeline(profile: Profile) -> Picture:
-    """Spans of kernels and engines in cycles: [lane, start, end, step, bytes, counters…]; `steps` says what."""
+    """Spans of kernels and engines in cycles: [lane, start, end, step, bytes, counters…]; `steps` says what. Of several
+    cores the first."""
     trace = profile.timeline
     lanes = [KERNELS, *trace.lanes]
     steps: dict[tuple[str, str, str, tuple[str, ...]], int] = {}
     spans: list[Json] = []
-    for span in trace.spans:
+    shown = [span for span in trace.spans if span.core == 0]
+    for span in shown:
         key = (span.name, span.kind, span.place, tuple(span.counters))
         step = steps.setdefault(key, len(steps))
         spans.append([span.lane, span.start, span.end, step, span.args.get("bytes", 0), *span.counters.values()])
-    hues = hues_of([*trace.spans])
+    hues = hues_of(shown)
     data: dict[str, Json] = {
         "cycles": profile.result.cycles,
         "clock_hz": profile.program.target.clock_hz,
@@ -54,7 +56,7 @@ def timeline(profile: Profile) -> Picture:
         "spans": spans,
     }
     title = f"{profile.result.cycles} cycles on {profile.program.target.name}"
-    return Picture("timeline", "Timeline", data, _drawing(trace.spans, lanes, profile.result.cycles, hues, title))
+    return Picture("timeline", "Timeline", data, _drawing(shown, lanes, profile.result.cycles, hues, title))
 
 
 def hues_of(spans: Sequence[Span]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import cast
 
 from rich.table import Table
 
-from tilewright.dialects.cost import port_rate
+from tilewright.dialects.cost import chip_rate
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import Target
 from tilewright.runtime.report import Json, off_chip_bytes
@@ -52,7 +52,7 @@ def cycle_bounds(subject: Subject, figures: dict[str, Json]) -> dict[str, Json]:
 
 def _rate(target: Target) -> float | None:
     try:
-        return float(port_rate(target))
+        return float(chip_rate(target))
     except UserError:
         return None
 
