@@ -34,8 +34,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Roofline:
-    """`slope`: bytes per cycle of the off-chip ports of all cores. `ceilings`: by engine, the most operations per cycle that it could
-    do of those instructions of the program that it is best at."""
+    """`slope`: bytes per cycle of the off-chip ports of all cores. `ceilings`: by engine, the most operations per cycle
+    that it could do of those instructions of the program that it is best at."""
 
     slope: float
     ceilings: dict[str, float]

@@ -49,7 +49,7 @@ class Span:
     place: str
     counters: dict[str, int]
     args: dict[str, int | str]
-    core: int
+    core: int = 0
 
 
 @dataclass
