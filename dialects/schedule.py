@@ -120,9 +120,7 @@ class Schedule:
                 )
         if min(self.skew, default=0) < 0:
             raise UserError("schedule skew is how many iterations each stage runs ahead, at least 0")
-        for what, used in (
-            ("split", self.split != 1),
-        ):
+        for what, used in (("split", self.split != 1),):
             if used:
                 raise UserError(f"schedule '{what}' is understood but not implemented by this compiler: remove it")
 
