@@ -113,7 +113,10 @@ class Search:
     def improve(self) -> None:
         """The fewest bytes, and among schedules that move as many the fewest cycles."""
         exact = Exact(self)
-        states = [replace(state, slots=mode) for state in exact.run() for mode in SLOT_MODES]
+        best = exact.run()
+        # The estimate can be a buffer short where pinned tiles fill the memory: also with fewer of them, and none.
+        fewer = [replace(state, pins=tuple(p * part // 2 for p in state.pins)) for state in best for part in (0, 1)]
+        states = [replace(state, slots=mode) for state in dict.fromkeys((*best, *fewer)) for mode in SLOT_MODES]
         self.proved = exact.proved
         found = [(choice, state) for state in states if (choice := self.evaluate(state)) is not None]
         if found:
