@@ -37,6 +37,9 @@ PERMUTED = 4
 """Loops of one kind of which every order is tried."""
 POINTS = 10_000
 """For each estimate that the search may make: tile sizes, over all structures, that are bounded at most."""
+STEPS = 1 << 16
+"""Iterations of all loops that a candidate may have: simulating many more takes minutes where it finds no period. Where
+the bytes of more could be fewer nothing is proved."""
 TIES = 16
 """Of candidates with equally few bytes: how many are estimated, for the fewest cycles."""
 
@@ -82,6 +85,7 @@ class Exact:
 
     search: Search
     proved: bool = False
+    complete: bool = True
     points: int = 0
     visited: set[State] = field(default_factory=set[State])
     totals: Totals = field(default_factory=Totals)
@@ -100,7 +104,8 @@ class Exact:
         """States with the fewest bytes that were found, if those are no more than what was known."""
         structures = list(islice(self.structures(), self.search.effort + 1))
         if len(structures) <= self.search.effort:
-            found, self.proved = self.take(structures)
+            found, proved = self.take(structures)
+            self.proved = proved and self.complete
             return found
         found, _ = self.take(self.known())
         while self.points < POINTS * self.search.effort:
@@ -259,12 +264,14 @@ class Exact:
     ) -> Iterator[Part]:
         if self.best is not None:
             may = may & (bounds.bytes <= self.best)
-        order = np.flatnonzero(may)
-        if not len(order):
-            return
         steps = np.ones(sizes.shape, np.int64)
         for trips in sizes.trips.values():
             steps = steps * trips
+        if (may & (steps > STEPS)).any():
+            self.complete = False
+        order = np.flatnonzero(may & (steps <= STEPS))
+        if not len(order):
+            return
         order = order[np.lexsort((steps.flat[order], bounds.bytes.flat[order]))]
         yield Part(state, pinned, sizes, bounds, order)
 
