@@ -26,6 +26,7 @@ from .block_order import sort_block
 from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .options import objective_of
+from .split import DividedCosts
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class FusePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
-        costs = Costs(target, objective_of(op), self.effort)
+        costs = DividedCosts(target, objective_of(op), self.effort)
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             _check(function)
             prepare(function, views=not self.unfused)

@@ -36,6 +36,7 @@ _CLASSES: dict[str, str] = {
     "decompose": "DecomposePass",
     "match": "MatchPass",
     "fuse": "FusePass",
+    "split": "SplitPass",
     "reference": "ReferencePass",
     "schedule": "SchedulePass",
     "tile": "TilePass",
@@ -101,7 +102,7 @@ def remaining(module: ModuleOp) -> tuple[str, ...]:
             return _from("emit" if all(op.offset is not None for op in allocs) else "stages")
         return _from("bufferize" if _placed(ops) else "place")
     derived = any(isinstance(op, FusedOp) and KERNEL not in op.attributes for op in ops)
-    return _from("schedule" if derived else "canonicalize")
+    return _from("split" if derived else "canonicalize")
 
 
 def _from(name: str) -> tuple[str, ...]:
