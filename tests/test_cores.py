@@ -75,7 +75,7 @@ def test_the_order_of_cores_makes_no_difference(example: Example) -> None:
             np.testing.assert_array_equal(found, first)
 
 
-@pytest.mark.parametrize("example", EXAMPLES[:6], ids=str)
+@pytest.mark.parametrize("example", SMALL[:3], ids=str)
 def test_cores_that_count_as_alike_take_the_same_time(example: Example) -> None:
     machine = Machine(hardware(example, "davinci{cores=7}"))
     for launch, time in zip(machine.program.launches, machine.times(), strict=True):
@@ -85,14 +85,14 @@ def test_cores_that_count_as_alike_take_the_same_time(example: Example) -> None:
         assert time.links == sum((one.links for one in alone), start=type(time.links)())
 
 
-@pytest.mark.parametrize("target", ["davinci{cores=8}", "unified{cores=3}"])
+@pytest.mark.parametrize("target", ["davinci{cores=8}"])
 @pytest.mark.parametrize("example", SMALL, ids=str)
 def test_estimated_bytes_are_those_that_move(example: Example, target: str) -> None:
     module = tilewright.compile(example.load(), target=target, to="fuse").module
     divided = 0
     for fused in fused_in(module):
-        costs = Costs(target_of(module), "time", 60)
-        for choice in costs.choices(fused.body.block)[:6]:
+        costs = Costs(target_of(module), "time", 30)
+        for choice in costs.choices(fused.body.block)[:4]:
             try:
                 counted = measure(Context(), fused, choice.schedule, costs.target)
             except UserError:
