@@ -136,7 +136,7 @@ def test_random_cascades(text: str) -> None:
 
 @pytest.mark.slow
 @given(text=cascades())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_random_cascades(text: str) -> None:
     check_cascade(text)
 
