@@ -21,7 +21,8 @@ from tilewright.dialects.target import target_of
 from tilewright.lowering.group import Group
 from tilewright.lowering.group_build import read_group
 from tilewright.lowering.measure import measure
-from tilewright.lowering.nest import default_hold, place_nest
+from tilewright.lowering.nest import default_hold
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.tile_sizes import inner_tiles
 from xdsl.context import Context

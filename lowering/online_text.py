@@ -19,7 +19,7 @@ from .axes import Axis
 from .cut_text import mask_lines
 from .group import Group, Node
 from .group_build import read_group
-from .nest import place_nest
+from .nest_build import place_nest
 from .online import Derived, derive
 from .online_nodes import fn_of, number
 

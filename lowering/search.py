@@ -19,7 +19,8 @@ from .core_grids import core_grids
 from .estimate import Estimate, estimate
 from .exact import Exact
 from .group import Group
-from .nest import Nest, default_hold, place_nest
+from .nest import Nest, default_hold
+from .nest_build import place_nest
 from .nest_stages import staged_loops
 from .online import derive
 from .place_routes import route

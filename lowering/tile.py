@@ -19,7 +19,7 @@ from ..dialects.target import target_of
 from .axes import NotFusable
 from .group_build import read_group
 from .handwritten import kernel_of
-from .nest import build_nest
+from .nest_build import build_nest
 from .roles import product_apart
 from .tile_kernel import KernelEmitter
 

@@ -16,7 +16,7 @@ from tilewright.dialects.target import load_target, target_of
 from tilewright.lowering.core_grids import core_grids
 from tilewright.lowering.costs import Costs
 from tilewright.lowering.measure import measure
-from tilewright.lowering.nest import build_nest, place_nest
+from tilewright.lowering.nest_build import build_nest, place_nest
 from tilewright.lowering.traffic import predict
 from tilewright.runtime.machine import Machine, MachineOptions, analyze, check_order, run
 from tilewright.runtime.machine.time import KernelSimulation

@@ -13,7 +13,7 @@ from tilewright.dialects.target import Target, load_target
 from tilewright.lowering.axes import Axis
 from tilewright.lowering.estimate import estimate
 from tilewright.lowering.group import Group
-from tilewright.lowering.nest import place_nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.search import Search
 from tilewright.lowering.tile_sizes import all_sizes, granularity

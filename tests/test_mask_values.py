@@ -19,7 +19,7 @@ from tilewright.dialects.target import set_target, target_of
 from tilewright.lowering.cut_text import mask_lines
 from tilewright.lowering.estimate import estimate
 from tilewright.lowering.interval_rules import BINARY, INTEGERS, UNARY, apply_intervals
-from tilewright.lowering.nest import place_nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.static_values import Grid, interval

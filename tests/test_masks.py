@@ -30,7 +30,8 @@ from tilewright.lowering.cut_sections import Section
 from tilewright.lowering.cut_text import mask_lines
 from tilewright.lowering.cuts import Cut
 from tilewright.lowering.estimate import estimate
-from tilewright.lowering.nest import Nest, place_nest
+from tilewright.lowering.nest import Nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.static_values import Grid, constants, frontier

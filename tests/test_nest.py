@@ -6,7 +6,8 @@ import pytest
 from lowering_cases import BOTH_WAYS, MATMUL, SOFTMAX, group_of
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.schedule import Schedule
-from tilewright.lowering.nest import Item, Loop, Nest, build_nest, place_nest
+from tilewright.lowering.nest import Item, Loop, Nest
+from tilewright.lowering.nest_build import build_nest, place_nest
 
 
 def schedule(

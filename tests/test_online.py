@@ -12,7 +12,8 @@ from random_cascades import cascades
 from random_programs import inputs_of
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import set_target
-from tilewright.lowering.nest import Item, Loop, place_nest
+from tilewright.lowering.nest import Item, Loop
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.online_state import States
 from tilewright.lowering.online_text import rules
 from tilewright.runtime.tile_eval import evaluate_tile

@@ -12,7 +12,8 @@ from tilewright.dialects.schedule import Schedule
 from tilewright.dialects.target import load_target
 from tilewright.lowering.estimate import estimate
 from tilewright.lowering.measure import LOWERING, alone
-from tilewright.lowering.nest import Nest, place_nest
+from tilewright.lowering.nest import Nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.roles import Roles
 from tilewright.runtime.machine import run
 from xdsl.context import Context

@@ -15,7 +15,7 @@ from tilewright.dialects.schedule import Schedule
 from tilewright.ir.source import print_module
 from tilewright.lowering.estimate import estimate
 from tilewright.lowering.group_build import read_group
-from tilewright.lowering.nest import place_nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.roles import Roles
 
 import tilewright

@@ -13,7 +13,7 @@ from tilewright.lowering.axes import Axis, NotFusable
 from tilewright.lowering.estimate import Estimate, estimate
 from tilewright.lowering.group import Group
 from tilewright.lowering.group_build import read_group
-from tilewright.lowering.nest import place_nest
+from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.roles import Roles
 from tilewright.lowering.tile_sizes import inner_tiles, tile_sizes
 
