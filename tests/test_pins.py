@@ -77,6 +77,22 @@ def bytes_and_results(text: str, schedule: Schedule, target: str) -> tuple[int, 
     return predicted, moved, result.outputs[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        (PRODUCT, product_schedule(pins=(0, 2, 0), cores=(1, 3, 1))),
+        (PRODUCT, product_schedule(pins=(0, 3, 0), hold=("a", "b", "b"), cores=(2, 1, 1))),
+        (ATTENTION, attention_schedule(pins=(0, 2, 0), cores=(1, 3, 1, 1, 1))),
+    ],
+)
+def test_every_core_pins_for_itself(text: str, schedule: Schedule) -> None:
+    """A loop that is split for pinned tiles and divided among cores: bytes as predicted, results as of one core."""
+    predicted, executed, result = bytes_and_results(text, schedule, "unified{cores=4}")
+    assert predicted == executed
+    _, _, alone_result = bytes_and_results(text, schedule.with_(cores=()), "unified{cores=4}")
+    np.testing.assert_array_equal(result, alone_result)
+
+
 @pytest.mark.parametrize("target", ["davinci", "unified", "unified{memory.gm.granule=64}"])
 @pytest.mark.parametrize(("text", "schedule"), CASES, ids=range(len(CASES)))
 def test_the_same_bits_and_the_bytes_predicted(text: str, schedule: Schedule, target: str) -> None:

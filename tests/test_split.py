@@ -136,6 +136,26 @@ def test_what_cannot_be_merged_stays_whole(text: str) -> None:
     assert not in_parts(text)
 
 
+WINDOWS = """
+func.func @main(%x: tensor<1x8x6x6xf32>, %w: tensor<4x8x3x3xf32>) -> tensor<1x4x4x4xf32> {
+  %y = graph.conv %x, %w
+  return %y : tensor<1x4x4x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "why"),
+    [(SOFTMAX, 5, "an axis of 24 has no 5 equal parts"), (WINDOWS, 2, "an input that is read in windows")],
+)
+def test_refusals_say_why(text: str, parts: int, why: str) -> None:
+    case = OneKernel.of(text)
+    group = case.group()
+    place = next(n for n, a in enumerate(group.axes) if a in group.reduced - group.taps and a.extent in (8, 24))
+    with pytest.raises(NotFusable, match=why):
+        divide(case.fused, place, parts)
+
+
 LONG_SUM = """
 func.func @main(%x: tensor<262144xf32>) -> tensor<1xf32> {
   %y = graph.reduce_sum %x {axes = [0], keepdims}
