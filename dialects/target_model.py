@@ -196,6 +196,16 @@ class Target(Record):
         """Name and record of the (first) vector engine, None where the machine has none."""
         return next(((n, e) for n, e in self.engines.items() if isinstance(e, VectorEngine)), None)
 
+    @cached_property
+    def working_memory(self) -> str:
+        """Where a tile lies that the matrix engine does not ask for: with the vector engine; on a machine without one,
+        in the first memory that is filled from and emptied to the off-chip memory directly."""
+        if self.vector_engine is not None:
+            return self.vector_engine[1].memories[0]
+        ends = ((self.offchip, name) for name in self.memories)
+        found = (name for chip, name in ends if self.move(chip, name) and self.move(name, chip))
+        return next(found, next(name for name in self.memories if name != self.offchip))
+
     def move(self, source: str, destination: str) -> Move | None:
         """The direct move between two memories, None where there is none."""
         return self._moves_by_ends.get((source, destination))

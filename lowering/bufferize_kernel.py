@@ -16,7 +16,6 @@ from ..dialects.tile_types import BufferType, TileType
 from .bufferize_layout import buffer_type, may_be_cut, slice_type, tensor_buffer
 from .bufferize_uses import Uses
 from .buffers import root, slots_of
-from .place_routes import vector_memory
 
 
 class KernelBufferizer:
@@ -70,7 +69,8 @@ class KernelBufferizer:
         """Copies between buffers of one memory, which only the vector engine can do."""
         kind = destination.type
         assert isinstance(kind, BufferType)
-        if kind.memory.data != vector_memory(self.target, like):
+        engine = self.target.vector_engine
+        if engine is None or kind.memory.data != engine[1].memories[0]:
             raise UserError(
                 f"'{like.name}' needs a copy of a tile in memory '{kind.memory.data}', where no engine can make one: "
                 "the old value is read after it was replaced",

@@ -94,7 +94,7 @@ class _Placer:
             else:
                 groups.setdefault(first_stop(self.target, memory, use.operation), []).append(use)
         if undecided and not any(self.serves(memory, undecided) for memory in groups):
-            groups.setdefault(first_stop(self.target, vector_memory(self.target, load), load), [])
+            groups.setdefault(first_stop(self.target, self.target.working_memory, load), [])
         names = sorted(groups, key=lambda memory: not self.serves(memory, undecided))
         for memory in names[1:]:
             copy = load.clone()

@@ -160,7 +160,7 @@ class Homes:
             owner = value.owner if isinstance(value.owner, Operation) else self.kernel
             wanted = [self.wish(use) for member in self.members(root) for use in member.uses]
             found = next((memory for memory in wanted if memory is not None), None)
-            self.home[root] = first_stop(self.target, found or vector_memory(self.target, owner), owner)
+            self.home[root] = first_stop(self.target, found or self.target.working_memory, owner)
 
     # --- readers --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..dialects.errors import UserError
 from ..dialects.target_model import Memory, Target
 
 
@@ -14,8 +13,8 @@ from ..dialects.target_model import Memory, Target
 class Roles:
     """Memory names. Without a matrix engine (or a path to it) lhs, rhs and result are None.
 
-    `vector`: where the vector engine works. `lhs_stage`, `rhs_stage`: the first on-chip memory on the way to the
-    matrix operand; equal to the operand's own memory where loads go there directly.
+    `vector`: where the vector engine works, or would (`Target.working_memory`). `lhs_stage`, `rhs_stage`: the first
+    on-chip memory on the way to the matrix operand; equal to the operand's own memory where loads go there directly.
     """
 
     vector: str
@@ -32,18 +31,15 @@ class Roles:
 
     @staticmethod
     def of(target: Target) -> Roles:
-        vector = target.vector_engine
-        if vector is None:
-            raise UserError(f"target '{target.name}' has no vector engine")
         matrix = target.matrix_engine
         if matrix is None:
-            return Roles(vector[1].memories[0], None, None, None, None, None)
+            return Roles(target.working_memory, None, None, None, None, None)
         engine = matrix[1]
         stages: list[str | None] = []
         for operand in (engine.lhs, engine.rhs):
             path = target.path(target.offchip, operand)
             stages.append(path[0].destination if path else None)
-        return Roles(vector[1].memories[0], engine.lhs, engine.rhs, engine.result, stages[0], stages[1])
+        return Roles(target.working_memory, engine.lhs, engine.rhs, engine.result, stages[0], stages[1])
 
 
 def product_apart(target: Target) -> bool:

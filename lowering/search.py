@@ -13,6 +13,7 @@ from itertools import pairwise, permutations
 from typing import Literal, TypeAlias, TypeVar
 
 from ..dialects.errors import UserError
+from ..dialects.graph_primitives import MapOp
 from ..dialects.schedule import Schedule
 from ..dialects.target_model import Target
 from .core_grids import core_grids
@@ -61,6 +62,7 @@ class Search:
         self.roles = Roles.of(target)
         if any(node.kind == "contract" for node in group.nodes) and self.roles.lhs_stage is None:
             raise UserError(f"target '{target.name}' has no way to multiply matrices")
+        self.check_vector()
         self.check_hand_over()
         self.sizes = [tile_sizes(group, axis, target) for axis in group.axes]
         self.blocks = [granularity(group, axis, target) for axis in group.axes]
@@ -72,6 +74,13 @@ class Search:
         self.cascades = bool(derive(group, group.reduced - group.taps).cascades)
         products = [node.kind == "contract" for node in group.nodes if node.kind in ("contract", "map", "reduce")]
         self.staged = skew and any(products) and not all(products)
+
+    def check_vector(self) -> None:
+        """Raises UserError for what only a vector engine computes, where there is none."""
+        for node in self.group.nodes if self.target.vector_engine is None else ():
+            if node.kind in ("map", "reduce", "iota") and node.op is not None:
+                fn = node.op.fn.data if isinstance(node.op, MapOp) else node.op.name
+                raise UserError(f"target '{self.target.name}' has no vector engine, which '{fn}' needs", node.location)
 
     def check_hand_over(self) -> None:
         """Raises UserError where one engine needs what another makes, and no move on chip leads there."""
