@@ -6,12 +6,14 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from pydantic import TypeAdapter
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.errors import UserError
 from ..dialects.graph_fused import YieldOp
 from ..dialects.target_model import Target
 from .axes import NotFusable
+from .cache import remembered
 from .group_build import read_group
 from .search import Choice, Objective, search
 
@@ -60,6 +62,7 @@ class Cost(Protocol):
     def cycles(self) -> int: ...
 
 
+_FIRST: TypeAdapter[Choice | str] = TypeAdapter(Choice | str)
 THOROUGH = 6
 """A group that does not pay at first sight is searched for as many times longer."""
 
@@ -73,18 +76,44 @@ class Costs:
         self.effort = effort
         self.skew = skew
         self.memo: dict[tuple[str, int], list[Choice] | str] = {}
+        self.firsts: dict[tuple[str, int], Choice | str] = {}
 
     def choices(self, block: Block, times: int = 1) -> list[Choice]:
         """Schedules of a block, best first, by a search that is `times` longer. Raises NotFusable if there is none."""
+        found = self.all(block_key(block), block, times)
+        if isinstance(found, str):
+            raise NotFusable(found)
+        return found
+
+    def best(self, block: Block, times: int = 1) -> Choice:
+        """The first of `choices`, which the cache may know. Raises NotFusable if there is none."""
         key = block_key(block), times
-        found = self.memo.get(key)
+        if key in self.firsts:
+            _log.debug("a group that was searched before")
+        else:
+
+            def find() -> Choice | str:
+                found = self.all(key[0], block, times)
+                return found if isinstance(found, str) else found[0]
+
+            self.firsts[key] = remembered("estimate", self.question(*key), _FIRST, find)
+        found = self.firsts[key]
+        if isinstance(found, str):
+            raise NotFusable(found)
+        return found
+
+    def question(self, group: str, times: int) -> tuple[object, ...]:
+        """Everything that the search for schedules of a group depends on."""
+        return group, self.target.canonical, self.objective, self.effort * times, self.skew
+
+    def all(self, group: str, block: Block, times: int) -> list[Choice] | str:
+        """What the search finds, or why it finds nothing; `group` is the block's key."""
+        found = self.memo.get((group, times))
         if found is None:
-            found = self.memo[key] = self.look(block, self.effort * times)
+            found = self.memo[group, times] = self.look(block, self.effort * times)
             _log.debug("searched a group: %s", found if isinstance(found, str) else f"{len(found)} schedules")
         else:
             _log.debug("a group that was searched before")
-        if isinstance(found, str):
-            raise NotFusable(found)
         return found
 
     def look(self, block: Block, effort: int) -> list[Choice] | str:
@@ -112,4 +141,4 @@ class Costs:
 
     def cost(self, block: Block, times: int = 1) -> tuple[int, int]:
         """What the objective counts, and the other figure for ties. Raises NotFusable."""
-        return self.weigh(self.choices(block, times)[0].estimate)
+        return self.weigh(self.best(block, times).estimate)

@@ -189,7 +189,7 @@ class Partition:
     def feasible(self, ops: Sequence[Operation]) -> bool:
         """Whether there is a kernel for these ops."""
         try:
-            self.costs.choices(self.block(ops))
+            self.costs.best(self.block(ops))
         except NotFusable:
             return False
         return True
@@ -324,7 +324,7 @@ class Partition:
             inputs, outputs = self.ends(cluster.ops)
             block = group_block(cluster.ops, inputs, outputs)
             try:
-                self.costs.choices(block)
+                self.costs.best(block)
             except NotFusable as reason:
                 raise UserError(f"no kernel for this op: {reason}", ops[0].location) from None
             fused = FusedOp(inputs, [value.type for value in outputs], Region(block))

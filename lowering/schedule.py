@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
+from pydantic import TypeAdapter
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -18,6 +19,7 @@ from ..dialects.schedule import Schedule
 from ..dialects.target import target_of
 from ..dialects.target_model import Target
 from .axes import NotFusable
+from .cache import remembered
 from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
 from .online_text import explain
@@ -26,6 +28,7 @@ from .search import Choice
 from .trials import Trials
 
 _log = logging.getLogger(__name__)
+_SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class SchedulePass(ModulePass):
         target = target_of(op)
         costs = Costs(target, objective_of(op), self.effort, self.skew)
         chosen: dict[str, Schedule] = {}
+        searched: list[str] = []
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:
             for loose in function.body.block.ops:
                 if isinstance(loose, GraphOp) and not is_outside(loose) and not is_reshape(loose):
@@ -65,9 +69,20 @@ class SchedulePass(ModulePass):
                     continue
                 key = block_key(fused.body.block)
                 if key not in chosen:
-                    chosen[key] = self.choose(ctx, fused, costs, target)
+
+                    def find(key: str = key, fused: FusedOp = fused) -> Schedule:
+                        searched.append(key)
+                        return self.choose(ctx, fused, costs, target)
+
+                    chosen[key] = remembered("schedule", self.question(key, costs), _SCHEDULE, find)
                 fused.schedule = chosen[key].to_attr()
                 explain(fused)
+        _log.info("distinct groups: %d, searched for: %d, known from the cache: %d", len(chosen), len(searched),
+                  len(chosen) - len(searched))  # fmt: skip
+
+    def question(self, group: str, costs: Costs) -> tuple[object, ...]:
+        """Everything that the schedule of a group depends on."""
+        return *costs.question(group, 1), *astuple(self)
 
     def choose(self, ctx: Context, fused: FusedOp, costs: Costs, target: Target) -> Schedule:
         try:

@@ -102,7 +102,7 @@ class DividedCosts(Costs):
 
     def divided(self, block: Block) -> Division | None:
         try:
-            best = self.choices(block)[0]
+            best = self.best(block)
         except NotFusable:
             return None  # the schedule pass will say why
         cores = self.target.cores

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 # Before NumPy is imported: one test process per core, not one times as many threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# No test reads what another run found, nor writes into the user's cache; those of the cache have a folder of their own.
+os.environ["TILEWRIGHT_CACHE"] = "off"
 
 import pytest
 from example_programs import EXAMPLES, Compiled

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.target import TARGET_ATTRIBUTE, Target, set_target
 from tilewright.dialects.target_use import verify_target_use
+from tilewright.lowering.cache import switched_off
 from tilewright.lowering.decompose import DecomposePass
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.handwritten import check_kernels
@@ -48,6 +49,7 @@ def compile(
     use: Sequence[Library | str | Path] = (),
     reference: Sequence[str] = (),
     check: bool = True,
+    cache: bool = True,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
 ) -> Program:
     """Takes a program through a pipeline.
@@ -65,6 +67,7 @@ def compile(
                program and done by its kernel. `Program.warnings` says which are not used, and why
     reference  kernels (`"mlp_0"`, or `"all"`) to swap for their logic, one kernel for each operation of it
     check      whether every kernel by hand of a program with libraries is run against its logic, on random values
+    cache      whether what earlier searches found is used, and what this one finds is kept; results do not depend on it
     watch      called with the passes; what it returns is called with the program before the first pass and after each
 
     The module that `source` holds is not changed. Raises SourceError for anything the program, the target, a library
@@ -81,7 +84,7 @@ def compile(
     libraries = [one if isinstance(one, Library) else read_library(one) for one in use]
     module = replace(module, source=with_texts(module.source, libraries))
     texts = {**module.texts, PIPELINE_TEXT: pipeline} if isinstance(pipeline, str) else module.texts
-    with diagnosed(texts):
+    with diagnosed(texts), switched_off(not cache):
         op = prepared(module, target, objective, libraries)
         passes = _passes(op, pipeline, unfused, to, reference)
         if simplest:
@@ -96,7 +99,7 @@ def compile(
             tell(snapshots[-1])
 
         run_pipeline(op, passes, after=after)
-    twin = partial(compile, module, unfused=True) if "fuse" in remaining(module.op) else None
+    twin = partial(compile, module, unfused=True, cache=cache) if "fuse" in remaining(module.op) else None
     program = Program(module, tuple(snapshots), twin, unfused)
     if libraries and check:
         check_by_hand(program)

@@ -21,7 +21,7 @@ from .cli_import import import_command
 from .cli_info import passes_command, targets_command
 from .cli_logging import logging_shown, with_logging_options
 from .cli_opt import opt_command
-from .cli_options import Session
+from .cli_options import Session, with_cache_option
 from .cli_plan import plan_command
 from .cli_report import report_command
 from .cli_run import run_command
@@ -40,6 +40,18 @@ def cli() -> None:
     """Compiles tensor programs down to the instructions of an accelerator, and executes them."""
 
 
+SEARCHING = (
+    compile_command,
+    run_command,
+    analyze_command,
+    validate_command,
+    report_command,
+    diff_command,
+    opt_command,
+    tune_command,
+)
+for command in SEARCHING:
+    with_cache_option(command)
 for command in (
     compile_command,
     import_command,

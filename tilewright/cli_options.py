@@ -12,6 +12,7 @@ import click
 from xdsl.passes import ModulePass
 
 from tilewright.ir.attributes import MAX_NUMBER
+from tilewright.lowering.cache import switched_off
 
 from .api import Watcher
 from .dumps import Dumper
@@ -124,6 +125,24 @@ reference_option = click.option(
     metavar="KERNEL|all",
     help="Swap this kernel for its logic: one kernel for each operation of it.",
 )
+
+
+def with_cache_option(command: click.Command) -> click.Command:
+    """Gives a command that searches for schedules the option `--no-cache`."""
+    command.params.append(
+        click.Option(
+            ["--no-cache"],
+            is_flag=True,
+            help="Search anew: use nothing that earlier searches found, and keep nothing of this one.",
+            expose_value=False,
+            callback=_set_cache,
+        )
+    )
+    return command
+
+
+def _set_cache(context: click.Context, option: click.Parameter, value: bool) -> None:
+    context.with_resource(switched_off(value))
 
 
 def program_options(command: F, default_target: str = "the one recorded in FILE, else davinci") -> F:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,6 +15,7 @@ from pathlib import Path
 from tilewright.dialects.target import load_target
 from tilewright.dialects.target_model import parse_size
 from tilewright.ir.diagnostics import SourceError
+from tilewright.lowering.cache import VARIABLE, is_off
 
 from .api import DEFAULT_TARGET, Objective, compile
 from .errors import diagnosed, plain_error
@@ -116,7 +118,7 @@ def sweep(
             found[number] = _measured(job)
             told(len(found), len(work))
         return [found[number] for number in range(len(work))]
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(is_off(),))
     try:
         pending = {pool.submit(_measured, job): number for number, job in enumerate(work)}
         for future in as_completed(pending):
@@ -133,8 +135,11 @@ def _nothing(done: int, total: int) -> None:
     pass
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends the others
+def _start(cache_off: bool) -> None:
+    """Of a process beside the main one, which alone hears interrupts and ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if cache_off:
+        os.environ[VARIABLE] = "off"
 
 
 def _jobs(
