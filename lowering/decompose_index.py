@@ -23,6 +23,8 @@ from .decompose_emit import Emitter
 from .decompose_views import padded, reshaped
 
 _I32 = by_name("i32").attribute
+_MULTIPLIED = ("f64", "f32", "f16", "bf16", "i8", "ui8")
+"""Element types that machines have products of."""
 
 
 def _axis(op: GraphOp, default: int) -> int:
@@ -57,15 +59,19 @@ def _chosen(emit: Emitter, hit: SSAValue, value: SSAValue, axis: int) -> SSAValu
 
 
 def gather(emit: Emitter, op: GraphOp) -> SSAValue:
-    """[A, V, B] at [I] → Σ over v of select(indices = v, x, 0) in [A, I, v, B]. Of finite floats, a product."""
+    """[A, V, B] at [I] → Σ over v of select(indices = v, x, 0) in [A, I, v, B]. Of finite numbers, a product."""
     x, indices = op.args
+    row = element(x.type)
     shape, axis = static_shape(x.type), _axis(op, 0)
     size, count = shape[axis], math.prod(static_shape(indices.type))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    if get_flag(op.properties, "finite", op.what()) and element(x.type).kind == "float":
+    if get_flag(op.properties, "finite", op.what()) and row.name in _MULTIPLIED:
         places = _wrapped(emit, reshaped(emit, indices, [count, 1]), size)
-        hit = emit.map("cast", emit.map("eq", places, positions(emit, size, 2, 1)), to=element(x.type).attribute)
-        rows = emit.contract("iv,avb->aib", hit, reshaped(emit, x, [outer, size, inner]), emit.result_element)
+        hit = emit.map("cast", emit.map("eq", places, positions(emit, size, 2, 1)), to=row.attribute)
+        sums = emit.result_element if row.kind == "float" else _I32
+        rows = emit.contract("iv,avb->aib", hit, reshaped(emit, x, [outer, size, inner]), sums)
+        if row.kind != "float":
+            rows = emit.map("cast", rows, to=emit.result_element)
         return reshaped(emit, rows, emit.result_shape)
     places = _wrapped(emit, reshaped(emit, indices, [1, count, 1, 1]), size)
     hit = emit.map("eq", places, positions(emit, size, 4, 2))

@@ -25,6 +25,7 @@ from .axes import NotFusable
 from .block_order import sort_block
 from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
+from .group_build import read_group
 from .options import objective_of
 from .split import DividedCosts
 
@@ -288,7 +289,10 @@ class Partition:
         return group_block(ops, *self.ends(ops))
 
     def reunite(self) -> None:
-        """Copies of a view or iota that ended in one cluster, or each alone, are one again: stored once, read once."""
+        """Copies of a view or iota that ended in one cluster, or each alone, are one again: stored once, read once.
+
+        Not where they lie along different axes of the cluster, as positions that mask rows and columns do.
+        """
         seen: dict[tuple[object, ...], Operation] = {}
         for op in list(self.cluster):
             if op.name not in ("graph.view", "graph.iota"):
@@ -296,11 +300,26 @@ class Partition:
             cluster = self.cluster[op]
             where = cluster if len(cluster.ops) > 1 else None
             first = seen.setdefault((where, op.name, *op.operands, *op.result_types, *op.properties.items()), op)
-            if first is not op and "tilewright.copy" not in op.attributes:
-                op.results[0].replace_all_uses_with(first.results[0])
-                cluster.ops.remove(op)
-                del self.cluster[op]
-                Rewriter.erase_op(op)
+            if first is op or "tilewright.copy" in op.attributes:
+                continue
+            uses = list(op.results[0].uses)
+            op.results[0].replace_all_uses_with(first.results[0])
+            left = [one for one in cluster.ops if one is not op]
+            if where is not None and not self.is_group(left):
+                for use in uses:
+                    use.operation.operands[use.index] = op.results[0]
+                continue
+            cluster.ops = left
+            del self.cluster[op]
+            Rewriter.erase_op(op)
+
+    def is_group(self, ops: Sequence[Operation]) -> bool:
+        """Whether these ops have common axes."""
+        try:
+            read_group(self.block(ops))
+        except NotFusable:
+            return False
+        return True
 
     def reasons(self, cluster: Cluster) -> list[str]:
         """Why a cluster is not one with those that it reads from."""

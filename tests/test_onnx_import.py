@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from cli_runner import tilewright as command
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import write
 from tilewright.frontend.importer import OnnxError, hint
 from tilewright.frontend.operators import OPERATORS
+from tilewright.runtime.reference import evaluate
 
 import tilewright
 
@@ -388,3 +391,61 @@ def test_every_command_takes_the_model_and_the_constants_it_needs(tmp_path: Path
         assert name != "analyze" or "curve" in done.out
     done = command("opt", path)
     assert done.code == 1 and f"tilewright import {path} -o" in done.err
+
+
+def quantised_table(path: Path) -> Path:
+    """A lookup in a table of i8 rows, each with a scale of its own, and zero points."""
+    rng = np.random.default_rng(0)
+    return write(
+        path,
+        """g (int64[n] i) => (float[n, 4] y) {
+             wide = Cast <to = 1> (table)  moved = Sub (wide, zero)  rows = Mul (moved, scale)  y = Gather (rows, i)
+           }""",
+        table=rng.integers(-128, 128, (70, 4)).astype(np.int8),
+        zero=rng.integers(-9, 9, 4).astype(np.float32),
+        scale=rng.uniform(0.1, 1, (70, 1)).astype(np.float32),
+    )
+
+
+def test_lookups_come_before_what_is_computed_from_a_stored_table(tmp_path: Path) -> None:
+    path = quantised_table(tmp_path / "m.onnx")
+    module = tilewright.load(path, {"n": 5})
+    tables = [op for op in module.op.walk() if op.name == "graph.gather"]
+    assert sorted(str(op.operands[0].type) for op in tables) == ["tensor<70x1xf32>", "tensor<70x4xi8>"]
+    assert all("finite" in op.properties for op in tables)
+    indices = np.array([3, 69, 0, -1, -70])
+    (wanted,) = onnx.reference.ReferenceEvaluator(onnx.load(path)).run(None, {"i": indices})
+    run = tilewright.compile(module, "davinci").run([indices])
+    assert np.allclose(run.outputs["y"], wanted, rtol=1e-6)
+    everything = tilewright.load(path, {"n": 70})  # as many lookups as rows: nothing is won
+    assert [str(op.operands[0].type) for op in everything.op.walk() if op.name == "graph.gather"] == [
+        "tensor<70x4xf32>"
+    ]
+
+
+def test_tables_with_infinities_are_not_multiplied(tmp_path: Path) -> None:
+    table = np.ones((70, 2), np.float32)
+    table[3, 1] = np.inf
+    path = write(tmp_path / "m.onnx", "g (int64[n] i) => (float[n, 2] y) { y = Gather (table, i) }", table=table)
+    module = tilewright.load(path, {"n": 2})
+    (lookup,) = (op for op in module.op.walk() if op.name == "graph.gather")
+    assert "finite" not in lookup.properties
+    (found,) = evaluate(module.op, [np.array([3, 4])], "native", module.weight_reader())
+    assert np.array_equal(found, table[[3, 4]])
+
+
+@pytest.mark.parametrize("index", [range(0, 40, 2), [5] * 20, [*range(9), *range(30, 9, -1)]])
+def test_known_indices_in_few_runs_are_slices(index: Sequence[int], tmp_path: Path) -> None:
+    known = np.array(index, np.int64)
+    for name, node, given in (
+        ("gather", "y = Gather (x, k)", known),
+        ("nd", "y = GatherND (x, k)", np.stack([known, known % 3], 1)),
+    ):
+        shape = "[n, 3]" if name == "gather" else "[n]"
+        path = write(tmp_path / f"{name}.onnx", f"g (float[40, 3] x) => (float{shape} y) {{ {node} }}", k=given)
+        module = tilewright.load(path)
+        assert name == "nd" or not [op for op in module.op.walk() if op.name == "graph.gather"]
+        x = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+        (wanted,) = onnx.reference.ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})
+        (found,) = evaluate(module.op, [x], "native", module.weight_reader())
+        assert np.array_equal(found, wanted)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "BucketRun",
+    "Buckets",
     "CheckError",
     "Module",
     "Point",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from tilewright.ir.diagnostics import SourceError
 
     from .api import compile
+    from .buckets import BucketRun, Buckets
     from .errors import CheckError
     from .module import Module, TensorSpec, load
     from .pictures.all import picture
@@ -64,6 +67,8 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
+    "BucketRun": "buckets",
+    "Buckets": "buckets",
     "CheckError": "errors",
     "Module": "module",
     "Point": "sweeping",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -26,6 +26,7 @@ from tilewright.lowering.reference import ReferencePass
 from tilewright.lowering.schedule import SchedulePass
 
 from .arrays import check_bound
+from .buckets import Buckets, compile_buckets
 from .errors import diagnosed, plain_error
 from .kernels import check_by_hand
 from .library import Library, add_libraries, read_library, with_texts
@@ -37,6 +38,7 @@ Objective = Literal["time", "traffic"]
 Watcher = Callable[[Snapshot], None]
 
 
+@overload
 def compile(
     source: Module | str | Path,
     target: str | Target | None = None,
@@ -51,7 +53,41 @@ def compile(
     check: bool = True,
     cache: bool = True,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
-) -> Program:
+) -> Program: ...
+
+
+@overload
+def compile(
+    source: str | Path,
+    target: str | Target | None = None,
+    pipeline: str | Sequence[ModulePass] | None = None,
+    objective: Objective | None = None,
+    unfused: bool = False,
+    simplest: bool = False,
+    *,
+    dims: Mapping[str, int | Sequence[int]],
+    to: str | None = None,
+    use: Sequence[Library | str | Path] = (),
+    reference: Sequence[str] = (),
+    check: bool = True,
+    watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
+) -> Program | Buckets: ...
+
+
+def compile(
+    source: Module | str | Path,
+    target: str | Target | None = None,
+    pipeline: str | Sequence[ModulePass] | None = None,
+    objective: Objective | None = None,
+    unfused: bool = False,
+    simplest: bool = False,
+    dims: Mapping[str, int | Sequence[int]] | None = None,
+    to: str | None = None,
+    use: Sequence[Library | str | Path] = (),
+    reference: Sequence[str] = (),
+    check: bool = True,
+    watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
+) -> Program | Buckets:
     """Takes a program through a pipeline.
 
     source     what `load` gave, or a path or text for it; a program at any level goes on from there
@@ -61,7 +97,8 @@ def compile(
     objective  what schedules minimise; default: the one recorded in the program, else "time"
     unfused    one kernel per named op, as a framework would run it
     simplest   schedules with the fewest buffers and loops: a first version to go on from by hand
-    dims       sizes of symbolic dimensions, when `source` is a path or text
+    dims       sizes of symbolic dimensions, when `source` is a path or text; several of one (`{"seq": [128, 512]}`)
+               give `Buckets`: a program for each, inputs padded up to the next one
     to         the level, or the pass, after which to stop
     use        libraries of custom operators, or paths or texts of them: what an operator computes is found in the
                program and done by its kernel. `Program.warnings` says which are not used, and why
@@ -78,7 +115,17 @@ def compile(
             raise plain_error("'dims' are bound when a program is loaded: load(path, dims=…)")
         module = source
     else:
-        module = load(source, dims)
+        several = {name: size for name, size in (dims or {}).items() if not isinstance(size, int)}
+        one = {name: size for name, size in (dims or {}).items() if isinstance(size, int)}
+        if several:
+            if watch is not None:
+                raise plain_error("one program at a time can be watched: give one size for each dimension")
+            rest = partial(
+                compile, target=target, pipeline=pipeline, objective=objective, unfused=unfused, simplest=simplest,
+                to=to, use=use, reference=reference, check=check,
+            )  # fmt: skip
+            return compile_buckets(lambda sizes: load(source, {**one, **sizes}), several, rest)
+        module = load(source, one)
     if objective not in (None, "time", "traffic"):
         raise plain_error(f"the objective is 'time' or 'traffic', got '{objective}'")
     libraries = [one if isinstance(one, Library) else read_library(one) for one in use]

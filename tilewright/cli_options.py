@@ -53,18 +53,27 @@ class Session:
         return ",".join(str(step) for step in self.passes[max(0, len(self.snapshots) - 1) :])
 
 
-def parse_dims(context: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, int]:
-    """`n=512` → {"n": 512}."""
-    dims: dict[str, int] = {}
+def parse_dims(
+    context: click.Context, option: click.Parameter, values: Sequence[str]
+) -> dict[str, int] | dict[str, int | tuple[int, ...]]:
+    """`n=512` → {"n": 512}; where the command takes several sizes, `n=128,512` → {"n": (128, 512)}."""
+    dims: dict[str, int | tuple[int, ...]] = {}
     for value in values:
-        name, equals, size = value.partition("=")
-        if not equals or not name or not size.isascii() or not size.isdigit():
+        name, equals, given = value.partition("=")
+        sizes = given.split(",")
+        if not equals or not name or not all(size.isascii() and size.isdigit() for size in sizes):
             raise click.BadParameter(f"'{value}' is not NAME=SIZE, as in seq=512", context, option)
         if name in dims:
             raise click.BadParameter(f"'{name}' is given twice", context, option)
-        if len(size) > len(str(MAX_NUMBER)) or int(size) > MAX_NUMBER:
+        if any(len(size) > len(str(MAX_NUMBER)) or int(size) > MAX_NUMBER for size in sizes):
             raise click.BadParameter(f"the size of '{name}' is too large: at most 2^40", context, option)
-        dims[name] = int(size)
+        if len(sizes) > 1 and context.command.name != "run":
+            raise click.BadParameter(
+                f"'{value}' gives several sizes, one program each: `tilewright run` and compile(dims=…) take them",
+                context,
+                option,
+            )
+        dims[name] = tuple(map(int, sizes)) if len(sizes) > 1 else int(sizes[0])
     return dims
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,6 +17,7 @@ from tilewright.runtime.report import Json
 
 from .api import Objective, compile
 from .arrays import Array, expected_array, gather_inputs, npy_bytes, read_npy
+from .buckets import BucketRun, Buckets, compile_buckets, named
 from .cli_analyze import show_profile
 from .cli_diagnostics import show_diagnostics, show_warnings
 from .cli_import import read_program
@@ -67,7 +69,7 @@ def run_command(
     session: Session,
     file: Path,
     target: str | None,
-    dims: dict[str, int],
+    dims: dict[str, int | tuple[int, ...]],
     constants: dict[str, Path],
     objective: Objective | None,
     libraries: tuple[Path, ...],
@@ -83,14 +85,41 @@ def run_command(
     profiled: bool,
     trace_path: Path | None,
 ) -> None:
-    """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels."""
+    """Compiles the program in FILE, executes it and reports results, traffic, cycles and kernels.
+
+    Several sizes of a dimension, as in --dim seq=128,512, make a program each; inputs are padded up to the next one.
+    """
     if trace_path is not None and level != "hardware":
         raise click.BadParameter("only the hardware level has a timeline", param_hint="--trace")
     if profiled and (level != "hardware" or swapped):
         raise click.BadParameter("only a run at the hardware level has a profile", param_hint="--profile")
     check_files(*save.values(), json_path, trace_path)
     arrays = {name: read_npy(path) for name, path in inputs.items()}
-    module = read_program(file, dims, constants)
+    one = {name: size for name, size in dims.items() if isinstance(size, int)}
+    several = {name: sizes for name, sizes in dims.items() if not isinstance(sizes, int)}
+    if several:
+        if level != "hardware" or seed is not None or swapped or profiled or trace_path is not None:
+            raise plain_error(
+                "with several sizes of a dimension the program runs at the hardware level, on given inputs, without "
+                "--random, --reference, --profile and --trace",
+                "one size for each dimension allows them",
+            )
+        buckets = compile_buckets(
+            lambda sizes: read_program(file, {**one, **sizes}, constants),
+            several,
+            partial(compile, target=target, objective=objective, unfused=unfused, use=libraries),
+        )
+        found = buckets.run(arrays)
+        shapes = zip(found.run.program.outputs, found.outputs.values(), strict=True)
+        specs = {spec.name: replace(spec, shape=array.shape) for spec, array in shapes}
+        _check_names((*expected, *save), specs)
+        wanted = {name: expected_array(read_npy(path), specs[name]) for name, path in expected.items()}
+        figures = found.report()
+        limits = _tolerances(found.run.program, tolerance)
+        emit(figures, json_path, partial(_show_buckets, buckets, found, figures, unfused))
+        _finish(session, found.outputs, figures, limits, wanted, expected, save)
+        return
+    module = read_program(file, one, constants)
     program = compile(
         module, target, objective=objective, unfused=unfused, to=level, use=libraries, watch=session.watch
     )
@@ -111,11 +140,32 @@ def run_command(
     emit(figures, json_path, partial(_show, run, figures, unfused, profile))
     if trace_path is not None:
         write_atomically(trace_path, json.dumps(trace(program)))
+    _finish(session, run.outputs, figures, limits, wanted, expected, save)
+
+
+def _finish(
+    session: Session,
+    outputs: Mapping[str, Array],
+    figures: Mapping[str, Json],
+    limits: Mapping[str, float],
+    wanted: Mapping[str, object],
+    expected: Mapping[str, Path],
+    save: Mapping[str, Path],
+) -> None:
+    """Writes outputs and compares them."""
     for name, path in save.items():
-        write_atomically(path, npy_bytes(run.outputs[name]))
+        write_atomically(path, npy_bytes(outputs[name]))
     _warn(session, cast("list[dict[str, object]]", figures["outputs"]), limits)
     if wanted:
-        _compare(run, wanted, limits, expected)
+        _compare(outputs, wanted, limits, expected)
+
+
+def _show_buckets(buckets: Buckets, found: BucketRun, figures: dict[str, Json], unfused: bool) -> None:
+    show_run(found.run, figures, unfused)
+    console().print(
+        f"\n{named(found.sizes)} in the bucket {named(found.bucket.sizes)}: {found.waste:.1%} padding; one arena of "
+        f"{buckets.workspace} bytes for {len(buckets.buckets)} buckets"
+    )
 
 
 def _show(run: Run, figures: dict[str, Json], unfused: bool, profile: Profile | None) -> None:
@@ -162,12 +212,14 @@ def _warn(session: Session, outputs: Sequence[Mapping[str, object]], limits: Map
             show_diagnostics([Diagnostic("warning", message, suggestion=hint)], session)
 
 
-def _compare(run: Run, wanted: Mapping[str, object], limits: Mapping[str, float], files: Mapping[str, Path]) -> None:
+def _compare(
+    outputs: Mapping[str, Array], wanted: Mapping[str, object], limits: Mapping[str, float], files: Mapping[str, Path]
+) -> None:
     """Raises CheckError with every output that is further from what was expected than the tolerance."""
     wrong: list[Diagnostic] = []
     for name, array in wanted.items():
         limit = limits[name]
-        error = relative_error(run.outputs[name], array)  # pyright: ignore[reportArgumentType]
+        error = relative_error(outputs[name], array)  # pyright: ignore[reportArgumentType]
         if not error <= limit:
             message = f"output '{name}' differs from '{files[name]}': max error {error:.2e}, tolerance {limit:.2e}"
             wrong.append(Diagnostic("error", message))

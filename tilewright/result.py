@@ -57,7 +57,7 @@ class Unfused:
         return {"read_bytes": self.read_bytes, "write_bytes": self.write_bytes, "cycles": self.cycles}
 
 
-def _finite(error: float | None) -> float | None:
+def finite(error: float | None) -> float | None:
     """JSON has no infinity: where NaN or infinities differ, the largest number."""
     return error if error is None else min(error, sys.float_info.max)
 
@@ -110,7 +110,7 @@ class Run:
                 "name": spec.name,
                 "shape": list(self.outputs[spec.name].shape),
                 "dtype": spec.element.name,
-                "max_rel_err": _finite(errors[spec.name]),
+                "max_rel_err": finite(errors[spec.name]),
             }
             for spec in self.program.outputs
         ]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import graph
 from ...dialects.dtypes import element
+from ...dialects.graph_types import tensor_type
 from ..builder import integer, kind_of, shape_of
 from ..errors import Unsupported
 from ..node import Handler, Node, normalized
-from .shape import pick
+from .shape import pick, runs
 
 _MOST_SLICES = 16
 """Known indices that fall into more runs than this are looked up like unknown ones."""
@@ -28,19 +30,58 @@ def gather(node: Node) -> SSAValue:
         flat = np.where(index < 0, index + shape[axis], index).reshape(-1)
         if np.any((flat < 0) | (flat >= shape[axis])):
             raise Unsupported(f"an index is outside of {shape[axis]} elements")
-        if len(flat) <= _MOST_SLICES and len(flat):
+        if len(flat) and len(runs(flat)) <= _MOST_SLICES:
             picked = pick(node, node.ssa(0), axis, flat)
             return node.build.reshape(picked, [*shape[:axis], *index.shape, *shape[axis + 1 :]])
-    return lookup(node, node.ssa(0), node.ssa(1), axis, is_finite(node, 0))
+    return looked_up(node, node.ssa(0), node.ssa(1), axis)
 
 
-def is_finite(node: Node, i: int) -> bool:
-    """Whether operand i is known and has neither NaN nor infinity."""
-    return (
-        node.is_constant(i)
-        and node.value(i).element.kind == "float"
-        and bool(np.all(np.isfinite(node.array(i, "the table").astype(np.float32))))
-    )
+def looked_up(node: Node, table: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
+    """Slices of a table at indices; stored tables are read before what is computed from them element by element.
+
+    (q · s)[i] becomes q[i] · s[i], where there are fewer indices than slices: a quantised table stays as it is stored,
+    and only what is looked up is dequantised.
+    """
+    computed, shape = table.owner, shape_of(table)
+    if (
+        not isinstance(computed, graph.CastOp | graph.ElementwiseOp)
+        or math.prod(shape_of(indices)) >= shape[axis]
+        or not _is_stored(table)
+    ):
+        return lookup(node, table, indices, axis, is_finite(node, table))
+    parts: list[SSAValue] = []
+    for value in computed.operands:
+        own = shape_of(value)
+        place = axis - (len(shape) - len(own))  # shapes are aligned at their ends
+        if place < 0:
+            parts.append(value)
+        elif own[place] == 1:
+            ones = (1,) * len(shape_of(indices))
+            parts.append(node.build.reshape(value, [*own[:place], *ones, *own[place + 1 :]]))
+        else:
+            parts.append(looked_up(node, value, indices, place))
+    kind = tensor_type(element(table.type).attribute, [*shape[:axis], *shape_of(indices), *shape[axis + 1 :]])
+    return node.build.insert(type(computed).make(parts, kind, computed.properties))
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """Whether a value is computed element by element from stored constants alone."""
+    op = value.owner
+    if isinstance(op, graph.CastOp | graph.ElementwiseOp):
+        return all(_is_stored(operand) for operand in op.operands)
+    if isinstance(op, graph.ReshapeOp):
+        op = op.operands[0].owner
+    return isinstance(op, graph.WeightOp | graph.ConstantOp)
+
+
+def is_finite(node: Node, table: SSAValue) -> bool:
+    """Whether a value is a stored table of numbers, none of them NaN or infinite."""
+    if isinstance(table.owner, graph.ReshapeOp):
+        return is_finite(node, table.owner.operands[0])
+    if not isinstance(table.owner, graph.WeightOp):
+        return False
+    array = node.build.weights[table.owner.key.data]
+    return array.dtype.kind in "iu" or bool(np.all(np.isfinite(array.astype(np.float32))))
 
 
 def lookup(node: Node, x: SSAValue, indices: SSAValue, axis: int, finite: bool = False) -> SSAValue:
@@ -80,10 +121,23 @@ def gather_nd(node: Node) -> SSAValue:
     shape, places = node.shape(0), node.shape(1)
     b, k = node.int("batch_dims", 0), places[-1]
     batch = math.prod(shape[:b])
-    index = linear_index(node, node.ssa(1), shape[b:], batch)
     rest = shape[b + k :]
     table = node.build.reshape(node.ssa(0), [batch * math.prod(shape[b : b + k]), math.prod(rest)])
-    return node.build.reshape(lookup(node, table, index, 0, is_finite(node, 0)), [*places[:-1], *rest])
+    known = known_index(node, shape[b : b + k], batch) if node.is_constant(1) else None
+    if known is not None and len(runs(known)) <= _MOST_SLICES:
+        return node.build.reshape(pick(node, table, 0, known), [*places[:-1], *rest])
+    index = linear_index(node, node.ssa(1), shape[b:], batch)
+    return node.build.reshape(looked_up(node, table, index, 0), [*places[:-1], *rest])
+
+
+def known_index(node: Node, sizes: tuple[int, ...], batch: int) -> npt.NDArray[np.int64]:
+    """As `linear_index`, of indices that are known now. Raises Unsupported for one outside of its dimension."""
+    index = node.array(1, "the indices").astype(np.int64).reshape(-1, len(sizes))
+    index = np.where(index < 0, index + np.asarray(sizes), index)
+    if np.any((index < 0) | (index >= np.asarray(sizes))):
+        raise Unsupported(f"an index is outside of {'x'.join(map(str, sizes))} elements")
+    flat: npt.NDArray[np.int64] = np.asarray(np.ravel_multi_index(tuple(index.T), sizes), np.int64)
+    return flat + np.repeat(np.arange(batch), len(flat) // batch) * math.prod(sizes)
 
 
 def _reduction(node: Node) -> StringAttr:

@@ -171,22 +171,28 @@ def padded_positions(size: int, low: int, high: int, mode: str) -> Array:
             raise Unsupported(f"mode '{mode}' is not supported")
 
 
+def runs(index: Array) -> list[tuple[int, int, int]]:
+    """Known positions as (start, count, step), one run of equal steps after another."""
+    found: list[tuple[int, int, int]] = []
+    places = [int(i) for i in index]
+    at = 0
+    while at < len(places):
+        step = places[at + 1] - places[at] if at + 1 < len(places) else 1
+        count = 1
+        while at + count < len(places) and places[at + count] - places[at + count - 1] == step:
+            count += 1
+        found.append((places[at], count, step if count > 1 else 1))
+        at += count
+    return found
+
+
 def pick(node: Node, x: SSAValue, axis: int, index: Array) -> SSAValue:
     """Known positions along an axis: slices of equal steps, one after another."""
     size = shape_of(x)[axis]
     if list(index) == list(range(size)):
         return x
-    runs: list[tuple[int, int, int]] = []
-    places = [int(i) for i in index]
-    while places:
-        step = places[1] - places[0] if len(places) > 1 else 1
-        count = 1
-        while count < len(places) and places[count] - places[count - 1] == step:
-            count += 1
-        runs.append((places[0], count, step if count > 1 else 1))
-        places = places[count:]
     parts: list[SSAValue] = []
-    for start, count, step in runs:
+    for start, count, step in runs(index):
         if step == 0:
             shape = [count if d == axis else s for d, s in enumerate(shape_of(x))]
             parts.append(node.build.expand(node.build.take(x, axis, start, 1), shape))
