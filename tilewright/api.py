@@ -70,6 +70,7 @@ def compile(
     use: Sequence[Library | str | Path] = (),
     reference: Sequence[str] = (),
     check: bool = True,
+    cache: bool = True,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
 ) -> Program | Buckets: ...
 
@@ -86,6 +87,7 @@ def compile(
     use: Sequence[Library | str | Path] = (),
     reference: Sequence[str] = (),
     check: bool = True,
+    cache: bool = True,
     watch: Callable[[Sequence[ModulePass]], Watcher] | None = None,
 ) -> Program | Buckets:
     """Takes a program through a pipeline.
@@ -122,7 +124,7 @@ def compile(
                 raise plain_error("one program at a time can be watched: give one size for each dimension")
             rest = partial(
                 compile, target=target, pipeline=pipeline, objective=objective, unfused=unfused, simplest=simplest,
-                to=to, use=use, reference=reference, check=check,
+                to=to, use=use, reference=reference, check=check, cache=cache,
             )  # fmt: skip
             return compile_buckets(lambda sizes: load(source, {**one, **sizes}), several, rest)
         module = load(source, one)

@@ -131,7 +131,8 @@ class Buckets:
     def sizes_of(self, given: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]) -> Sizes:
         """The sizes that arrays have along the dimensions with buckets. Raises SourceError where they disagree."""
         sizes: dict[str, tuple[int, str]] = {}
-        for spec, array in self._matched(given):
+        for spec, value in self._matched(given):
+            array = as_array(value, f"input '{spec.name}'")
             if array.ndim != len(spec.shape):
                 raise plain_error(
                     f"input '{spec.name}' has {array.ndim} dimensions, the program's has {len(spec.shape)}"
@@ -145,7 +146,9 @@ class Buckets:
                         )
         return {name: sizes[name][0] if name in sizes else self.limits[name][0] for name in self.limits}
 
-    def _matched(self, given: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]) -> list[tuple[TensorSpec, Array]]:
+    def _matched(
+        self, given: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike]
+    ) -> list[tuple[TensorSpec, npt.ArrayLike]]:
         names = [spec.name for spec in self.inputs]
         if not isinstance(given, Mapping):
             if len(given) != len(names):
@@ -154,7 +157,7 @@ class Buckets:
         if set(given) != set(names):
             wrong = sorted(set(given) ^ set(names))
             raise plain_error(f"the inputs are {', '.join(map(str, self.inputs))}; '{wrong[0]}' is missing or not one")
-        return [(spec, as_array(given[spec.name], f"input '{spec.name}'")) for spec in self.inputs]
+        return [(spec, given[spec.name]) for spec in self.inputs]
 
     def run(
         self,
@@ -173,7 +176,7 @@ class Buckets:
         true = entry_function(small.module).body.block.args
         specs = [replace(spec, shape=static_shape(arg.type)) for spec, arg in zip(self.inputs, true, strict=True)]
         arrays = [
-            check_array(array, spec, "input") for spec, (_, array) in zip(specs, self._matched(inputs), strict=True)
+            check_array(value, spec, "input") for spec, (_, value) in zip(specs, self._matched(inputs), strict=True)
         ]
         given = tuple(arrays)
         if bucket.extra is not None:
