@@ -213,7 +213,12 @@ def main() -> int:
         for size in wanted:
             for objective in options.objective or ("time", "traffic"):
                 with spawn.Pool(1) as pool:  # a process of its own each: its peak of memory is that of this row
-                    row = pool.apply(measured, (path, model, size, objective, options.unfused))
+                    try:
+                        row = pool.apply(measured, (path, model, size, objective, options.unfused))
+                    except tilewright.SourceError as error:
+                        print(f"{name:10s} {size:8s} {objective:8s} {error}", flush=True)
+                        worst = math.inf
+                        continue
                 alone = f"{row.unfused:9.3f}" if row.unfused is not None else f"{'-':>9s}"
                 figures = f"{row.kernels:7d} {row.compulsory:7.3f} {alone} {row.cycles:10d}"
                 costs = f"{row.compile_seconds:7.1f}s {row.run_seconds:6.1f}s {row.memory:5.2f} {row.error:8.1e}"

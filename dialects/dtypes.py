@@ -66,15 +66,34 @@ _ROWS: tuple[ElementType, ...] = (
 BY_NAME: dict[str, ElementType] = {row.name: row for row in _ROWS}
 _BY_ATTRIBUTE: dict[Attribute, ElementType] = {row.attribute: row for row in _ROWS}
 _BY_CLASS: dict[type[Attribute], ElementType] = {type(r.attribute): r for r in _ROWS if r.kind == "float"}
+
+
+def _integer_key(attribute: Any) -> tuple[int, bool] | None:
+    """Width and whether it is unsigned; None for what is no integer, or one that is said to be signed."""
+    if type(attribute) is not IntegerType:
+        return None
+    sign = attribute.signedness.data
+    return None if sign is Signedness.SIGNED else (attribute.width.data, sign is Signedness.UNSIGNED)
+
+
+_BY_INTEGER = {key: row for row in _ROWS if (key := _integer_key(row.attribute)) is not None}
 _BY_NUMPY: dict[np.dtype[Any], ElementType] = {row.numpy: row for row in _ROWS}
 
 NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 
+def _quick(attribute: Attribute) -> ElementType | None:
+    """The row of an element type, without hashing the attribute, which takes ten times as long; None for others."""
+    row = _BY_CLASS.get(type(attribute))
+    if row is None and (key := _integer_key(attribute)) is not None:
+        row = _BY_INTEGER.get(key)
+    return row
+
+
 def element(attribute: Attribute) -> ElementType:
     """The row of an element type attribute, or of a shaped type's elements. Raises UserError for other types."""
-    row = _BY_CLASS.get(type(attribute))
-    if row is not None:  # most are; to hash an attribute takes a while
+    row = _quick(attribute)
+    if row is not None:
         return row
     inner: Attribute = attribute
     if isinstance(attribute, TensorType):
@@ -102,7 +121,7 @@ def from_numpy(dtype: npt.DTypeLike) -> ElementType:
 
 def is_supported(attribute: Attribute) -> bool:
     """Whether `attribute` is an element type of the table."""
-    return attribute in _BY_ATTRIBUTE
+    return _quick(attribute) is not None
 
 
 def numpy_dtype(attribute: Attribute) -> np.dtype[Any]:

@@ -74,6 +74,10 @@ class SourceError(Exception):
         super().__init__(diagnostics[0].message if diagnostics else "invalid input")
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Comes back from another process as it went; what a subclass holds besides is in its state."""
+        return type(self), (self.diagnostics,), self.__dict__
+
     def __str__(self) -> str:
         left = len(self.diagnostics) - SHOWN_ERRORS
         more = f"\n… and {left} more, in .diagnostics" if left > 0 else ""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from tilewright.frontend.importer import OnnxError
 from tilewright.lowering.canonicalize import CanonicalizePass
 from tilewright.lowering.decompose import DecomposePass
 
 import tilewright
+from tilewright.errors import plain_error
 
 TEXT = """
 func.func @main(%x: tensor<24x40xf16>, %w: tensor<40x16xf16>) -> (tensor<24x16xf16>, tensor<24x1xf16>) {
@@ -275,3 +278,17 @@ def test_a_view_of_the_first_elements_is_not_a_reshape() -> None:
     )
     run = tilewright.compile(text).run([np.array([0, 1, 2], np.float16)])
     np.testing.assert_allclose(run.outputs["v"], np.exp([[0, 1]]), rtol=2e-3)
+
+
+def test_errors_come_back_from_other_processes_whole() -> None:
+    with pytest.raises(tilewright.SourceError) as caught:
+        tilewright.load("func.func @f() {\n  %x = graph.nothing\n  return\n}\n")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value)
+    assert again.diagnostics == caught.value.diagnostics and str(again) == str(caught.value)
+
+
+def test_the_constants_an_import_needs_come_back_too() -> None:
+    error = OnnxError(plain_error("no").diagnostics, ["sizes"])
+    again = pickle.loads(pickle.dumps(error))
+    assert again.constants == ("sizes",) and again.diagnostics == error.diagnostics

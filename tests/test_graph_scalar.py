@@ -7,9 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from tilewright.dialects import dtypes
 from tilewright.dialects.dtypes import BY_NAME, common_compute_type, convert, dense, dense_array, element, promote
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.scalar import MONOIDS, TABLE, ScalarOp, apply, lookup
+from xdsl.dialects.builtin import IndexType, IntegerType, Signedness
 
 FLOATS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e30, -1e-30, np.inf, -np.inf, np.nan], np.float32)
 INTS = np.array([0, 1, -1, 2, -3, 7, 2**31 - 1, -(2**31)], np.int32)
@@ -189,3 +191,15 @@ def test_element_types() -> None:
         array = convert(np.array([[1.0, 0.0, 3.0]]), row)
         assert array.dtype == row.numpy
         assert np.array_equal(dense_array(dense(array)), array), name
+
+
+def test_element_types_are_found_by_what_they_are() -> None:
+    """The table is searched without hashing: each row by itself, and nothing that looks like a row."""
+    for name in dtypes.NAMES:
+        assert dtypes.element(dtypes.by_name(name).attribute) is dtypes.by_name(name)
+        assert dtypes.is_supported(dtypes.by_name(name).attribute)
+    others = [IntegerType(8, Signedness.SIGNED), IntegerType(32, Signedness.UNSIGNED), IntegerType(16), IndexType()]
+    for other in others:
+        assert not dtypes.is_supported(other)
+        with pytest.raises(UserError, match="is not supported"):
+            dtypes.element(other)
