@@ -37,8 +37,9 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from .hardware_types import ViewType
-from .instruction_rules import verify_map, verify_reduce
+from .instruction_rules import verify_map, verify_name, verify_reduce
 from .layout import LayoutAttr
+from .scalar import MONOIDS, TABLE
 from .tile_structure import verify_bounds, verify_symbols
 from .tile_types import BufferType
 
@@ -209,6 +210,7 @@ class VectorOp(InstructionOp):
         if not self.views:
             raise VerifyException("'hardware.vector' has an output")
         shapes = [self.shape(view) for view in self.inputs]
+        verify_name(self.name, "operator", self.fn.data, TABLE)
         verify_map(self.name, shapes, self.shape(self.output), self.immediates)
 
 
@@ -222,6 +224,7 @@ class ReduceOp(InstructionOp):
 
     def verify_(self) -> None:
         self.expect_inputs(1)
+        verify_name(self.name, "monoid", self.monoid.data, MONOIDS)
         verify_reduce(self.name, self.shape(self.inputs[0]), self.shape(self.output), self.axes)
 
 

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from .attributes import int_values
+from .names import near
 
 
 def is_position(slot: Attribute) -> bool:
@@ -32,6 +33,13 @@ def verify_map(
     for slot in immediates or ():
         if is_position(slot) and not 0 <= position(slot) < len(inputs):
             raise VerifyException(f"'{name}' refers to input {position(slot)} of {len(inputs)}")
+
+
+def verify_name(name: str, what: str, word: str, known: Iterable[str]) -> None:
+    """Raises VerifyException unless a scalar operator or monoid is one of those there are."""
+    known = list(known)
+    if word not in known:
+        raise VerifyException(f"'{name}' has no {what} '{word}'{near(word, known)}")
 
 
 def verify_reduce(name: str, source: Sequence[int], output: Sequence[int], axes: DenseArrayBase) -> None:

@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from .errors import UserError
-from .target_check import KeyPath, Problem, check_target, suggestion
+from .names import near
+from .target_check import KeyPath, Problem, check_target
 from .target_model import (
     CostClass,
     DmaEngine,
@@ -173,8 +174,8 @@ def _document(subject: str, relative_to: Path | None, chain: tuple[str, ...]) ->
     else:
         known = list_targets()
         if subject not in known:
-            near = f"; did you mean the file {subject}.toml?" if Path(f"{subject}.toml").is_file() else ""
-            hint = near or suggestion(subject, known)
+            file = f"; did you mean the file {subject}.toml?" if Path(f"{subject}.toml").is_file() else ""
+            hint = file or near(subject, known)
             message = f"unknown target '{subject}'{hint} (known targets: {', '.join(known)})"
             raise TargetError([(message, None)])
         text = (resources.files(f"{__package__}.targets") / f"{subject}.toml").read_text(encoding="utf-8")
@@ -214,7 +215,7 @@ def _unknown_table(data: Table, path: KeyPath) -> Problem | None:
         inner: object = table.get(part)
         if not isinstance(inner, dict):
             where = ".".join(path[:depth]) or "the target"
-            return Problem(path, f"nothing named '{part}' in {where}{suggestion(part, table)}")
+            return Problem(path, f"nothing named '{part}' in {where}{near(part, table)}")
         table = cast(Table, inner)
     if isinstance(table.get(path[-1]), dict):
         known = ", ".join(cast(Table, table[path[-1]]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, get_args
 
+from .names import near
 from .scalar import TABLE
 from .target_model import CostClass, DmaEngine, MatrixEngine, Memory, Target, VectorEngine
 
@@ -23,12 +23,6 @@ class Problem:
     others: tuple[KeyPath, ...] = ()
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` where a known word is close, else nothing."""
-    close = difflib.get_close_matches(word, sorted(known), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
-
-
 def check_target(target: Target) -> list[Problem]:
     """All inconsistencies of a target, in the order of its parts."""
     problems = [*_names(target), *_memories(target), *_engines(target), *_moves(target)]
@@ -37,7 +31,7 @@ def check_target(target: Target) -> list[Problem]:
 
 def _unknown(path: KeyPath, what: str, name: str, known: Iterable[str]) -> Problem:
     known = sorted(known)
-    return Problem(path, f"no {what} '{name}'{suggestion(name, known)} ({what} names: {', '.join(known)})")
+    return Problem(path, f"no {what} '{name}'{near(name, known)} ({what} names: {', '.join(known)})")
 
 
 def _names(target: Target) -> Iterator[Problem]:
@@ -124,7 +118,7 @@ def _moves(target: Target) -> Iterator[Problem]:
             )
         for fn in move.activation:
             if fn not in TABLE:
-                yield Problem((*path, "activation"), f"no scalar operator '{fn}'{suggestion(fn, TABLE)}")
+                yield Problem((*path, "activation"), f"no scalar operator '{fn}'{near(fn, TABLE)}")
             elif TABLE[fn].arity != 1 or TABLE[fn].params:
                 yield Problem((*path, "activation"), f"'{fn}' is not an operator of one operand without parameters")
         offchip = any(name in target.memories and target.memories[name].offchip for name in ends.values())

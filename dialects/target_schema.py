@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from .target_check import KeyPath, Problem, suggestion
+from .names import near
+from .target_check import KeyPath, Problem
 from .target_model import DmaEngine, MatrixEngine, MatrixType, Memory, Move, Target, VectorEngine
 from .target_text import Document, Table, flat_moves
 
@@ -32,7 +33,7 @@ def _problem(entry: dict[str, Any], moves: list[Table], data: Table) -> Problem:
     key, kind = path[-1] if path else "", entry["type"]
     if raw[-1] == "[key]" or kind == "extra_forbidden":
         known = _literals(entry) if raw[-1] == "[key]" else _known_keys(path[:-1], data)
-        return Problem(path, f"unknown key '{key}'{suggestion(key, known)} (expected {_listed(known)})")
+        return Problem(path, f"unknown key '{key}'{near(key, known)} (expected {_listed(known)})")
     if kind == "missing" and isinstance(raw[-1], int):
         return Problem(path, f"{'.'.join(path)}: too few elements, number {raw[-1] + 1} is missing")
     if kind == "missing":
@@ -41,11 +42,9 @@ def _problem(entry: dict[str, Any], moves: list[Table], data: Table) -> Problem:
         return Problem(path, f"missing key 'kind' in {_table_name(path)} (expected dma, matrix, vector)")
     if kind == "union_tag_invalid":
         tag = str(entry["ctx"]["tag"])
-        return Problem(
-            (*path, "kind"), f"kind: expected dma, matrix or vector, found '{tag}'{suggestion(tag, _ENGINES)}"
-        )
+        return Problem((*path, "kind"), f"kind: expected dma, matrix or vector, found '{tag}'{near(tag, _ENGINES)}")
     expected = str(entry["ctx"]["error"]) if kind == "value_error" else _expected(entry["msg"])
-    hint = suggestion(str(entry["input"]), _literals(entry)) if kind == "literal_error" else ""
+    hint = near(str(entry["input"]), _literals(entry)) if kind == "literal_error" else ""
     return Problem(path, f"{'.'.join(path)}: expected {expected}, found {_shown(entry['input'])}{hint}")
 
 

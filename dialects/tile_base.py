@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, opt_prop_def, var_operand_def, var_result_def
@@ -28,11 +30,19 @@ def element_of(value: SSAValue) -> Attribute:
     raise VerifyException(f"expected a tensor, tile or buffer, got {kind}")
 
 
+def expect_slots(name: str, slots: IntegerAttr | None) -> None:
+    """Raises VerifyException for less than one copy of a buffer."""
+    if slots is not None and slots.value.data < 1:
+        raise VerifyException(f"'{name}' slots are at least 1, got {slots.value.data}")
+
+
 class TileOp(IRDLOperation):
     """Common shape of the compute ops: one operand list, at most one result, optional destination.
 
     `slots`: how many iterations' results exist at a time (multi-buffering, from `place` to `bufferize`).
     """
+
+    READS_TENSORS: ClassVar[bool] = False
 
     args = var_operand_def()
     res = var_result_def()
@@ -78,7 +88,14 @@ class TileOp(IRDLOperation):
                 raise VerifyException(f"'{self.name}' with 'into' ends in a destination buffer and has no result")
         elif len(self.res) != 1 or not isinstance(self.res[0].type, TileType | BufferType):
             raise VerifyException(f"'{self.name}' has one tile result")
+        self.expect_slots()
+        for number, value in enumerate(self.tiles):
+            if isinstance(value.type, TensorType) and not self.READS_TENSORS:
+                raise VerifyException(f"'{self.name}' operand {number} is a tensor, not a tile: tile.load it first")
         self.verify_tiles()
+
+    def expect_slots(self) -> None:
+        expect_slots(self.name, self.slots)
 
     def verify_tiles(self) -> None:
         """What each op requires beyond the common shape."""

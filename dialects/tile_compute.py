@@ -7,7 +7,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from .instruction_rules import verify_map, verify_reduce
+from .instruction_rules import verify_map, verify_name, verify_reduce
+from .scalar import MONOIDS, TABLE
 from .tile_base import TileOp, shape_of
 
 
@@ -27,6 +28,7 @@ class MapOp(TileOp):
 
     def verify_tiles(self) -> None:
         shapes = [shape_of(tile) for tile in self.tiles]
+        verify_name(self.name, "operator", self.fn.data, TABLE)
         verify_map(self.name, shapes, shape_of(self.target), self.immediates)
 
 
@@ -40,6 +42,7 @@ class ReduceOp(TileOp):
 
     def verify_tiles(self) -> None:
         self.expect_tiles(1)
+        verify_name(self.name, "monoid", self.monoid.data, MONOIDS)
         verify_reduce(self.name, shape_of(self.tiles[0]), shape_of(self.target), self.axes)
 
 

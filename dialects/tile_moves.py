@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr
+from typing import ClassVar
+
+from xdsl.dialects.builtin import AffineMapAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -20,6 +22,7 @@ class LoadOp(TileOp):
     """
 
     name = "tile.load"
+    READS_TENSORS: ClassVar[bool] = True
     map = prop_def(AffineMapAttr)
     valid = prop_def(AffineMapAttr)
     inside = opt_prop_def(AffineMapAttr)
@@ -58,6 +61,9 @@ class StoreOp(TileOp):
     def verify_(self) -> None:
         if self.res or self.into is not None:
             raise VerifyException("'tile.store' has no result and no 'into'")
+        self.expect_slots()
+        if self.args and isinstance(self.args[0].type, TensorType):
+            raise VerifyException("'tile.store' operand 0 is a tensor, not a tile: tile.load it first")
         self.expect_tiles(2)
         rank = len(shape_of(self.args[0]))
         self.expect_map("map", self.map, len(self.counters) + rank, len(shape_of(self.args[1])))

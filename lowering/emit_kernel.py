@@ -12,7 +12,7 @@ from ..dialects.target_model import Target
 from ..dialects.tile_types import BufferType
 from . import emit_compute, emit_moves
 from .affine_bounds import counter_values
-from .bufferize_layout import slot_bytes
+from .bufferize_layout import slice_type, slot_bytes
 from .buffers import slots_of
 from .cores import CORES
 from .emit_base import Emitter
@@ -134,7 +134,11 @@ class KernelEmitter(Emitter):
         """Bytes of another buffer: its strides are in the type of the slice, its offset and valid extents here."""
         source, result = self.places[op.tiles[0]], op.res[0]
         kind = result.type
-        assert isinstance(kind, BufferType)
+        source_type = op.tiles[0].type
+        assert isinstance(kind, BufferType) and isinstance(source_type, BufferType)
+        wanted = slice_type(source_type, op)
+        if kind.layout != wanted.layout:
+            raise UserError(f"'tile.slice' lies in its buffer as {wanted.layout}, not as {kind.layout}", op.location)
         zero = [AffineConstantExpr(0)] * len(kind.shape)
         index = substituted(op.map.data, self.counters(op), zero)
         self.define(result, source.buffer, add(source.offset, address(source.layout, index)))

@@ -28,7 +28,7 @@ from .plan_interval import Interval, Placement, live_bytes, pins_clash
 from .plan_names import ARGUMENTS, DROPPED, MEMORY, OFFSET, WORKSPACE
 from .plan_order import best_order, launches_of, reorder
 from .plan_search import place as place_by_search
-from .plan_slots import drop_slot
+from .plan_slots import drop_slots
 from .plan_validate import validate_plan
 from .plan_validate_function import validate_function
 from .plan_waits import Engines, cost_of, with_fewer_waits
@@ -83,9 +83,10 @@ class PlanPass(ModulePass):
                     found = self.place(held, taken, target.memories[memory], memory, kernel, engines=engines)
                     break
                 except UserError:
-                    if self.keep or not drop_slot(held):
+                    less = 0 if self.keep else drop_slots(held, target.memories[memory].bytes)
+                    if not less:
                         raise
-                count += 1
+                count += less
                 lives = lifetimes(block, target)
                 pairs = takeovers(block, lives)
                 engines = Engines(block, target)
