@@ -265,13 +265,14 @@ class _Evaluation:
         # A running maximum begins at −∞ and is finite from below once it is bounded there; from above it is what
         # the inputs give it.
         fn = combine_of(inside.node)
-        return _inputs_of(inside.node) if (isfinite(low) if fn == "max" else isfinite(high)) else None
+        bounded, infinity = (isfinite(low), -inf) if fn == "max" else (isfinite(high), inf)
+        return _inputs_of(inside.node, infinity) if bounded else None
 
     def finite_node(self, node: Node) -> frozenset[Node] | None:
         if node.kind == "iota" or not is_float(node.element):
             return frozenset()
         if node.kind == "load":
-            return frozenset((node,))
+            return _assumed(node)
         summed = node.kind == "reduce" and combine_of(node) == "add"
         if node.cascade or not (node.kind in FINITE_SUMS or summed):
             return None
@@ -300,9 +301,16 @@ def _union(parts: Sequence[frozenset[Node] | None]) -> frozenset[Node] | None:
     return frozenset[Node]().union(*known) if len(known) == len(parts) else None
 
 
-def _inputs_of(node: Node) -> frozenset[Node]:
-    """The loads under a node."""
-    found: set[Node] = set()
+def _assumed(load: Node, but: float = 0.0) -> frozenset[Node] | None:
+    """What has to be assumed for a load to be finite or `but`: that it is, unless it is known to be, or not to be."""
+    if load.table is None:
+        return frozenset((load,))
+    return frozenset() if load.table.finite(but) else None
+
+
+def _inputs_of(node: Node, infinity: float) -> frozenset[Node] | None:
+    """The loads under a node that are finite or not known; None where a known one is another infinity than this."""
+    found: list[frozenset[Node] | None] = []
     pending, seen = [node], set[Node]()
     while pending:
         here = pending.pop()
@@ -310,8 +318,8 @@ def _inputs_of(node: Node) -> frozenset[Node]:
             seen.add(here)
             pending += here.inputs
             if here.kind == "load":
-                found.add(here)
-    return frozenset(found)
+                found.append(_assumed(here, infinity))
+    return _union(found)
 
 
 NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {

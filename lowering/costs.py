@@ -15,6 +15,7 @@ from ..dialects.target_model import Target
 from .axes import NotFusable
 from .cache import remembered
 from .group_build import read_group
+from .known_inputs import digest, known_inputs
 from .search import Choice, Objective, search
 
 _log = logging.getLogger(__name__)
@@ -38,9 +39,10 @@ def group_block(ops: Sequence[Operation], inputs: Sequence[SSAValue], outputs: S
 
 
 def block_key(block: Block) -> str:
-    """The logic of a block as text, without names and locations."""
+    """The logic of a block as text, without names and locations, and what is known of its inputs."""
     numbers: dict[SSAValue, int] = {}
     lines: list[str] = [", ".join(str(arg.type) for arg in block.args)]
+    lines += [f"{number}: {digest(known)}" for number, known in known_inputs(block).items()]
     for arg in block.args:
         numbers[arg] = len(numbers)
     for op in block.ops:

@@ -26,6 +26,7 @@ from .block_order import sort_block
 from .costs import THOROUGH, Costs, group_block
 from .fuse_prepare import is_outside, is_reshape, prepare
 from .group_build import read_group
+from .known_inputs import candidate
 from .options import objective_of
 from .split import DividedCosts
 
@@ -286,7 +287,8 @@ class Partition:
         return list(inputs), outputs
 
     def block(self, ops: Sequence[Operation]) -> Block:
-        return group_block(ops, *self.ends(ops))
+        inputs, outputs = self.ends(ops)
+        return candidate(group_block(ops, inputs, outputs), inputs)
 
     def reunite(self) -> None:
         """Copies of a view or iota that ended in one cluster, or each alone, are one again: stored once, read once.
@@ -341,12 +343,11 @@ class Partition:
             if len(ops) == 1 and is_reshape(ops[0]):
                 continue
             inputs, outputs = self.ends(cluster.ops)
-            block = group_block(cluster.ops, inputs, outputs)
+            fused = FusedOp(inputs, [v.type for v in outputs], Region(group_block(cluster.ops, inputs, outputs)))
             try:
-                self.costs.best(block)
+                self.costs.best(fused.body.block)
             except NotFusable as reason:
                 raise UserError(f"no kernel for this op: {reason}", ops[0].location) from None
-            fused = FusedOp(inputs, [value.type for value in outputs], Region(block))
             fused.location = fuse_locations([op.location for op in ops])
             if reasons := self.reasons(cluster):
                 fused.attributes["tilewright.refusals"] = ArrayAttr([StringAttr(reason) for reason in reasons])

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation
 
 from ..dialects.graph_primitives import ConstantOp
 from .axes import Axis, Linear, NotFusable
+from .known_table import Table
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Node:
     `dims` lists the axes of each logical dimension; `present` the axes the value varies along; `reduced` the axes a
     reduction or contraction sums over. A load reads input `arg` at `index`, one expression per dimension of the
     input, where all `inside` expressions are ≥ 0 and the index is in bounds; elsewhere it is `fill`. `windows` says
-    which of these dimensions are read as windows.
+    which of these dimensions are read as windows, `table` what the elements are, where they are known.
 
     In a derived group (`online.py`) a reduction may be one of a `cascade`, which one walk over its axes computes. What
     such a reduction adds to in every step is `carry`, an expression over `previous` nodes (the value of the reduction
@@ -62,6 +63,7 @@ class Node:
     source: Node | None = None
     carry: Node | None = None
     cascade: list[Node] = field(default_factory=list["Node"])
+    table: Table | None = None
 
     @property
     def location(self) -> Attribute | None:

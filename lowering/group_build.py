@@ -21,10 +21,13 @@ from .axes import Axis, AxisSpace, Linear, NotFusable
 from .axis_order import canonical_axes
 from .group import Group, Node, Output, Window
 from .group_views import load_view, rename_view
+from .known_inputs import known_inputs
+from .known_table import Table
 
 
 def read_group(block: Block) -> Group:
-    """The group of a block of primitives that ends in `graph.yield`.
+    """The group of a block of primitives that ends in `graph.yield`; of the operands of the `graph.fused` that it is
+    in, those that are constants are known (`known_inputs`).
 
     Raises NotFusable if its ops have no common axes.
     """
@@ -39,6 +42,7 @@ class _Builder:
         self.values: dict[SSAValue, Node] = {}
         self.templates: dict[SSAValue, Node] = {}  # loads whose axes nothing else shares
         self.loads: dict[SSAValue, list[Node]] = {}  # loads made from them, one per use
+        self.known = known_inputs(block)
 
     def build(self) -> Group:
         for number, arg in enumerate(self.block.args):
@@ -283,6 +287,8 @@ class _Builder:
             node.inside = self.needed(node)
             node.windows = self.windows(node)
             node.present = frozenset(axis for expr in (*node.index, *node.inside) for axis in expr.terms)
+            if node.arg in self.known:
+                node.table = Table.of(self.known[node.arg], node.index, node.inside)
         elif node.kind == "iota":
             assert isinstance(node.op, IotaOp)
             node.present = frozenset(node.dims[node.op.dim.value.data % len(node.dims)])

@@ -20,6 +20,10 @@ Unary: TypeAlias = Callable[[Interval], Interval]
 Binary: TypeAlias = Callable[[Interval, Interval], Interval]
 
 
+EXACT = 2**53
+"""Integers up to here are exact as float64."""
+
+
 def apply_intervals(fn: str, operands: Sequence[Interval], kind: str) -> Interval:
     """The interval of a scalar operator on intervals; `kind` ("float", "int" or "bool") is that of the result."""
     with np.errstate(all="ignore"):

@@ -10,7 +10,8 @@ from ..dialects.dtypes import common_compute_type, convert, element
 from ..dialects.graph_types import get_numbers
 from ..dialects.scalar import apply, lookup
 from .group import Group, Node
-from .online_nodes import EXACT, fn_of
+from .interval_rules import EXACT
+from .online_nodes import fn_of
 
 DIVIDES = {"div": 1, "reciprocal": 0, "rsqrt": 0, "pow": 0}
 """Operators that give another number for −0 than for 0, and the operand of which that is so."""

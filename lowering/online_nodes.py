@@ -14,6 +14,7 @@ from ..dialects.locations import fuse_locations
 from ..dialects.scalar import lookup
 from .axes import Axis
 from .group import Group, Node
+from .interval_rules import EXACT
 
 
 class Maker:
@@ -151,10 +152,6 @@ class Maker:
 
 def is_cast(node: Node) -> bool:
     return node.kind == "map" and isinstance(node.op, MapOp) and node.op.fn.data == "cast"
-
-
-EXACT = 2**53
-"""Integers up to here are exact as float64."""
 
 
 def number(node: Node) -> float | None:

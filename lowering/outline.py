@@ -8,19 +8,27 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.graph_fused import FusedOp
+from ..dialects.graph_primitives import ConstantOp
 from ..dialects.operators import KERNEL
 from .handwritten import kernel_of
+from .known_inputs import stand_in
 
 
 def kernel_alone(fused: FusedOp) -> ModuleOp:
-    """A module whose function does nothing but a copy of this group, with its schedule or hand-written kernel."""
+    """A module whose function does nothing but a copy of this group, with its schedule or hand-written kernel.
+
+    Its arguments are the group's inputs; those that are known are constants in it all the same, as masks are made of
+    them."""
     block = Block(arg_types=[value.type for value in fused.args])
-    copy = FusedOp(block.args, [result.type for result in fused.res], Region())
+    inputs = [stand_in(value) for value in fused.args]
+    made = [value.owner for value in inputs if isinstance(value.owner, ConstantOp)]
+    operands = [v if isinstance(v.owner, ConstantOp) else a for v, a in zip(inputs, block.args, strict=True)]
+    copy = FusedOp(operands, [result.type for result in fused.res], Region())
     fused.body.clone_into(copy.body)
     if fused.schedule is not None:
         copy.schedule = fused.schedule
     copy.location = fused.location
-    block.add_ops([copy, ReturnOp(*copy.res)])
+    block.add_ops([*made, copy, ReturnOp(*copy.res)])
     module = _module(fused, block)
     kernel = kernel_of(fused)
     if kernel is not None:

@@ -1,9 +1,9 @@
 """What can be known of values that do not depend on data, per tile: masks as predicates over positions.
 
-A value is *static* if it is made of positions (iota) and constants only. Over the positions of a tile it lies in an
-interval, found by interval arithmetic from the intervals of its operands, for all tiles of a grid at once. Where both
-ends are the same number the value is a constant of that tile: `j <= i` is true in every tile below the diagonal, false
-in every tile above it, and not known in those that it crosses.
+A value is *static* if it is made of positions (iota) and constants only, constant tensors included. Over the positions
+of a tile it lies in an interval, found by interval arithmetic from the intervals of its operands, for all tiles of a
+grid at once. Where both ends are the same number the value is a constant of that tile: `j <= i` is true in every tile
+below the diagonal, false in every tile above it, and not known in those that it crosses.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..dialects.dtypes import ElementType, common_compute_type, element
 from ..dialects.graph_primitives import IotaOp
 from .axes import Axis
 from .group import Group, Node
-from .interval_rules import apply_intervals, where_known
-from .online_nodes import EXACT, fn_of, number
+from .interval_rules import EXACT, apply_intervals, where_known
+from .online_nodes import fn_of, number
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Interval: TypeAlias = tuple[Array, Array]
@@ -32,7 +32,8 @@ def static_nodes(group: Group) -> frozenset[Node]:
     found: set[Node] = set()
     for node in group.nodes:
         made = node.kind in ("map", "expand") and bool(node.inputs) and all(source in found for source in node.inputs)
-        if made or node.kind == "iota" or (node.kind == "constant" and number(node) is not None):
+        known = node.table is not None if node.kind == "load" else node.kind == "constant" and number(node) is not None
+        if made or known or node.kind == "iota":
             found.add(node)
     return frozenset(found)
 
@@ -40,9 +41,9 @@ def static_nodes(group: Group) -> frozenset[Node]:
 def frontier(group: Group) -> tuple[Node, ...]:
     """The static values, varying with positions, that something else needs: what masks are made of."""
     static = static_nodes(group)
-    used = {source for node in group.nodes if node not in static for source in node.inputs}
-    maps = [node for node in group.nodes if node.kind == "map" and node.present]
-    return tuple(node for node in maps if node in static and node in used)
+    used = {source for node in group.nodes if node not in static or node.kind == "expand" for source in node.inputs}
+    made = [node for node in group.nodes if node.kind in ("map", "load") and node.present]
+    return tuple(node for node in made if node in static and node in used)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,14 @@ class Grid:
         first = np.arange(-(-axis.extent // tile), dtype=np.float64) * tile
         shape = [-1 if axis is other else 1 for other in self.axes]
         return first.reshape(shape), np.minimum(first + tile, axis.extent).reshape(shape) - 1
+
+    def along(self, axes: Sequence[Axis], found: Interval) -> Interval:
+        """Ends that have a dimension for each of `axes`, as those of the grid have; axes that it lacks are whole."""
+        order = [axes.index(axis) for axis in self.axes if axis in axes]
+        order += [d for d in range(len(axes)) if d not in order]
+        shape = [found[0].shape[axes.index(axis)] if axis in axes else 1 for axis in self.axes]
+        low, high = (end.transpose(order).reshape(shape) for end in found)
+        return low, high
 
 
 def constants(nodes: Iterable[Node], grid: Grid) -> dict[Node, Array]:
@@ -106,6 +115,9 @@ def _made(node: Node, grid: Grid, operands: Sequence[Interval]) -> Interval:
                 first, last = grid.positions(axis)
                 low, high, scale = low + first * scale, high + last * scale, scale * axis.extent
             return low, high
+        case "load":
+            assert node.table is not None
+            return grid.along(node.table.axes, node.table.ranges({axis: grid.tiles[axis] for axis in grid.axes}))
         case "expand":
             return operands[0]
         case _:
