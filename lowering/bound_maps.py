@@ -101,4 +101,6 @@ def _steps(values: IntArray, counter: AffineExpr) -> AffineExpr:
     for place in changes:
         reached = add(counter, AffineConstantExpr(count - place)) // count
         parts.append(scaled(reached, int(values[place] - values[place - 1])))
-    return total(parts)
+    while len(parts) > 1:  # in pairs: the depth of brackets is the logarithm of their number
+        parts = [total(parts[n : n + 2]) for n in range(0, len(parts), 2)]
+    return parts[0]

@@ -7,6 +7,12 @@ in the kernel: a stretch of tiles of one kind, from `lower` to `upper` of each o
                             F M . .        section 2, with masks:    from i to i + 1
                             F F M .
                             F F F M
+
+Where that would be too many sections, a loop over *rounds* goes around them, in each of which they have other bounds:
+
+    blocks, 3 × 7 tiles     F . F . F . F  one section, without masks, in four rounds:
+                            . F . . F F .  [0, 1), [2, 3), [4, 5), [6, 7) of outer tile 0,
+                            F F F . . F .  [1, 2), [4, 6) of outer tile 1, [0, 3), [5, 6) of outer tile 2
 """
 
 from __future__ import annotations
@@ -22,6 +28,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 EMPTY, MASKED, FULL = 0, 1, 2
 MOST = 4
 """Sections that a loop is cut into at most: each is a copy of its body."""
+BOUNDS = 1024
+"""Stretches, over all outer tiles, that bounds are made for at most: each is a term of them."""
 SHARE = 0.25
 """Of the walked tiles, how many must do without masks for a body of their own to be worth it (assumed)."""
 Run: TypeAlias = tuple[int, int, int]
@@ -30,7 +38,8 @@ Run: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One loop: its body leaves out the masks (`full`) or not; bounds by outer tile, in an array of the outer grid."""
+    """One loop: its body leaves out the masks (`full`) or not. Its bounds have a dimension for each outer axis, and one
+    for the rounds (1 if no loop goes around the sections)."""
 
     full: bool
     lower: IntArray
@@ -44,18 +53,23 @@ class Section:
 def sections_of(kinds: IntArray) -> list[Section]:
     """The sections for a table of kinds: outer tiles (any number of dimensions), then the tiles of the loop.
 
-    No tile that is not EMPTY is left out, and none that is not FULL loses its masks; where that takes more than MOST
-    sections, tiles between others are walked though they are empty.
+    No tile that is not EMPTY is left out, and none that is not FULL loses its masks. Where that takes more than MOST
+    sections there are rounds of one or two of them; if these have too many bounds, tiles between others are walked
+    though they are empty.
     """
     walked, full = int((kinds != EMPTY).sum()), int((kinds == FULL).sum())
     if full < SHARE * walked:
         kinds = np.minimum(kinds, MASKED)
     rows = [_runs(row) for row in kinds.reshape(-1, kinds.shape[-1]).tolist()]
-    found = min((_placed(rows, start) for start in (MASKED, FULL)), key=len)
-    if len(found) > MOST:
-        found = _placed([_joined(_masked(row), MOST) for row in rows], MASKED, alternate=False)
-    shape = kinds.shape[:-1]
-    return [Section(full, low.reshape(shape), high.reshape(shape)) for full, low, high in found]
+    outer = kinds.shape[:-1]
+    found = min((_placed(rows, alternating, outer) for alternating in ((MASKED, FULL), (FULL, MASKED))), key=len)
+    if len(found) <= MOST:
+        return found
+    only = sorted({kind for row in rows for kind, _, _ in row})
+    found = _placed(rows, only, outer, rounds=True)
+    if found[0].lower.size > BOUNDS:
+        found = _placed([_joined(_masked(row), MOST) for row in rows], (MASKED,), outer)
+    return found
 
 
 def _runs(row: Sequence[int]) -> list[Run]:
@@ -87,26 +101,31 @@ def _joined(row: list[Run], most: int) -> list[Run]:
     return row
 
 
-def _placed(rows: Sequence[Sequence[Run]], start: int, alternate: bool = True) -> list[tuple[bool, IntArray, IntArray]]:
-    """Runs in sections of alternating kind (or all masked), each in the first that comes after the one before it."""
-    other = MASKED + FULL - start
-    where: list[list[tuple[int, Run]]] = []
+def _placed(
+    rows: Sequence[Sequence[Run]], kinds: Sequence[int], outer: Sequence[int], rounds: bool = False
+) -> list[Section]:
+    """Runs in places, each in the first of its kind after the one before it; the kinds of places take turns.
+
+    A place is a section, or if there are `rounds` (as many sections as kinds) one of a round.
+    """
+    where: list[dict[int, Run]] = []
     for row in rows:
-        at, placed = -1, list[tuple[int, Run]]()
+        at, placed = -1, dict[int, Run]()
         for run in row:
             at += 1
-            if alternate and (start if at % 2 == 0 else other) != run[0]:
+            while kinds[at % len(kinds)] != run[0]:
                 at += 1
-            placed.append((at, run))
+            placed[at] = run
         where.append(placed)
-    found: list[tuple[bool, IntArray, IntArray]] = []
-    for section in sorted({at for placed in where for at, _ in placed}):
-        bounds = np.zeros((2, len(rows)), np.int64)
-        for number, placed in enumerate(where):
-            here = next((run for at, run in placed if at == section), None)
-            # A section that is empty here stands where the walk is: bounds then change evenly from tile to tile.
-            rest = max((run[2] for at, run in placed if at < section), default=0)
-            bounds[:, number] = (rest, rest) if here is None else here[1:]
-        kind = (start if section % 2 == 0 else other) if alternate else MASKED
-        found.append((kind == FULL, bounds[0], bounds[1]))
-    return found
+    places = max((at for placed in where for at in placed), default=0) + 1
+    count = len(kinds) if rounds else places
+    bounds = np.zeros((count, 2, len(rows), -(-places // count)), np.int64)
+    for number, placed in enumerate(where):
+        rest = 0  # a place that is empty here stands where the walk is: bounds then change evenly from tile to tile
+        for at in range(count * bounds.shape[-1]):
+            _, low, high = placed.get(at, (EMPTY, rest, rest))
+            bounds[at % count, :, number, at // count] = low, high
+            rest = high
+    shape = (*outer, bounds.shape[-1])
+    made = [Section(kinds[n % len(kinds)] == FULL, *(ends.reshape(shape) for ends in bounds[n])) for n in range(count)]
+    return [section for section in made if section.trips.any()]

@@ -52,13 +52,23 @@ class Cut:
         tile = np.arange(trips)
         total = np.zeros(self.shape, np.int64)
         for section in sections:
-            total += (tile >= section.lower[..., None]) & (tile < section.upper[..., None])
+            inside = (tile >= section.lower[..., None]) & (tile < section.upper[..., None])
+            total += inside.sum(axis=-2)
         return total
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Outer tiles, then the tiles of the loop."""
-        return (*self.sections[0].lower.shape, self.length)
+        return (*self.sections[0].lower.shape[:-1], self.length)
+
+    @property
+    def rounds(self) -> IntArray:
+        """Per outer tile how often the sections are gone through."""
+        trips = np.zeros_like(self.sections[0].lower)
+        for section in self.sections:
+            trips += section.trips
+        last: IntArray = np.max((trips > 0) * np.arange(1, trips.shape[-1] + 1), axis=-1)
+        return last
 
     @property
     def first(self) -> IntArray:

@@ -67,8 +67,9 @@ def digest(known: Known) -> str:
 
 @lru_cache(maxsize=256)
 def _tells(value: Known) -> bool:
-    """Integers and truth values, and floats that are neutral (0, 1) or infinite: others are data like any input."""
+    """Integers and truth values, and floats some of which are not finite or all of which are 0 or 1: others are data
+    like any input."""
     if not is_float(value.get_element_type()):
         return True
     array = dense_array(value).astype(np.float64)
-    return bool((np.isinf(array) | (array == 0) | (array == 1)).all())
+    return not np.isfinite(array).all() or bool(((array == 0) | (array == 1)).all())

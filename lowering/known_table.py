@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,6 +57,10 @@ class Table:
         sizes = tuple(tiles.get(axis, axis.extent) for axis in self.axes)
         return _ranges(self.known, self.offset, extents, self.strides, sizes)
 
+    def step(self, axis: Axis) -> int:
+        """The longest tiles along an axis of the table in which nothing changes along it."""
+        return _step(self.known, self.offset, tuple(a.extent for a in self.axes), self.strides, self.axes.index(axis))
+
     def finite(self, but: float) -> bool:
         """Whether all elements are finite numbers, or `but`."""
         return _finite(self.known, but)
@@ -80,13 +84,23 @@ def _finite(known: Known, but: float) -> bool:
 def _ranges(
     known: Known, offset: int, extents: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
 ) -> tuple[Array, Array]:
-    flat = _elements(known)
-    steps = [stride * flat.itemsize for stride in strides]
-    table = np.lib.stride_tricks.as_strided(flat[offset:], extents, steps, writeable=False)
-    low = high = table
-    for d in reversed(range(table.ndim)):
+    low = high = _view(known, offset, extents, strides)
+    for d in reversed(range(len(sizes))):
         starts = np.arange(0, extents[d], sizes[d])
         low = np.minimum.reduceat(low, starts, axis=d)
         high = np.maximum.reduceat(high, starts, axis=d)
-    exact = (low >= -EXACT) & (high <= EXACT) if flat.dtype == np.int64 else np.True_
+    exact = (low >= -EXACT) & (high <= EXACT) if low.dtype == np.int64 else np.True_
     return np.where(exact, low.astype(np.float64), np.nan), np.where(exact, high.astype(np.float64), np.nan)
+
+
+@lru_cache(maxsize=64)
+def _step(known: Known, offset: int, extents: Sequence[int], strides: Sequence[int], d: int) -> int:
+    table = np.moveaxis(_view(known, offset, extents, strides), d, 0)
+    changes = (table[1:] != table[:-1]).reshape(extents[d] - 1, -1).any(axis=1)
+    return gcd(extents[d], *(np.flatnonzero(changes) + 1).tolist())
+
+
+def _view(known: Known, offset: int, extents: Sequence[int], strides: Sequence[int]) -> npt.NDArray[Any]:
+    flat = _elements(known)
+    steps = [stride * flat.itemsize for stride in strides]
+    return np.lib.stride_tricks.as_strided(flat[offset:], extents, steps, writeable=False)

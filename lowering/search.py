@@ -27,7 +27,7 @@ from .online import derive
 from .place_routes import route
 from .roles import Roles
 from .state import SLOT_MODES, State
-from .tile_sizes import granularity, inner_tiles, round_up, tile_sizes
+from .tile_sizes import granularity, inner_tiles, known_tiles, round_up, tile_sizes
 
 _T = TypeVar("_T")
 BOUNDED_STARTS = 2
@@ -155,7 +155,8 @@ class Search:
         shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
         skewed = self.staged and self.objective == "time"
-        for tiles in dict.fromkeys((walked, whole, single, rows, small)):
+        known = known_tiles(self.group, walked, self.sizes)
+        for tiles in dict.fromkeys((known, walked, whole, single, rows, small)):
             yield State(tiles, order, levels, "stream", self.cascades, skewed)
         yield from self.balanced(State(small, order, levels, "stream", self.cascades, skewed))
 

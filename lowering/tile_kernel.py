@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from xdsl.dialects.builtin import FunctionType, IndexType, StringAttr
@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from ..dialects import tile
 from ..dialects.locations import fuse_locations
 from .absorb import combine_of
+from .axes import Axis
 from .bound_maps import bound_map, exact_map
 from .cuts import Cut
 from .group import Node
@@ -88,16 +89,27 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         self.kept = around
 
     def sections(self, item: Loop, cut: Cut) -> None:
-        """The loops that a cut loop becomes, one after another."""
-        slope = Fraction(self.nest.tiles[cut.outer[-1]], self.nest.tiles[item.axis]) if cut.outer else Fraction(1)
+        """The loops that a cut loop becomes, one after another, in a loop over rounds where there are some."""
         outer = tuple(self.counters[self.order.index(axis)] for axis in cut.outer)
+        slope = Fraction(self.nest.tiles[cut.outer[-1]], self.nest.tiles[item.axis]) if cut.outer else Fraction(1)
         start = Start(exact_map(cut.first, slope), outer)
-        for section in cut.sections:
-            lower = bound_map(section.lower, "lower", cut.length, slope)
-            upper = bound_map(section.upper, "upper", cut.length, slope)
-            self.full = cut if section.full else None
-            self.walk(item, lower, upper, outer, start)
-            self.full = None
+        depth = len(self.counters)
+
+        def once() -> None:
+            counters = (*outer, *self.counters[depth:])
+            for section in cut.sections:
+                lower = bound_map(section.lower, "lower", cut.length, slope)
+                upper = bound_map(section.upper, "upper", cut.length, slope)
+                self.full = cut if section.full else None
+                self.walk(item, lower, upper, counters, start)
+                self.full = None
+
+        most = int(cut.rounds.max())
+        if most == 1:
+            once()
+        else:
+            upper = bound_map(cut.rounds, "upper", most, Fraction(0))
+            self.repeat(Axis(most, -1), item.carried, once, ([AffineConstantExpr(0)], upper), outer)
 
     def walk(
         self,
@@ -109,39 +121,52 @@ class KernelEmitter(MoveEmitter, ContractEmitter):
         cores: int = 1,
     ) -> None:
         """One loop, from the greatest of `lower` to the least of `upper`: expressions of the counters `outer`."""
-        before = [self.accumulators[node] for node in item.carried]
+
+        def body() -> None:
+            if start is not None:
+                self.starts[self.counters[-1]] = start
+            for node in item.carried:
+                self.enter_state("previous", node)
+            self.items(item.body)
+
+        self.repeat(item.axis, item.carried, body, (lower, upper), outer, cores)
+
+    def repeat(
+        self,
+        axis: Axis,
+        carried: Sequence[Node],
+        fill: Callable[[], None],
+        bounds: tuple[Sequence[AffineExpr], Sequence[AffineExpr]],
+        outer: Sequence[SSAValue],
+        cores: int = 1,
+    ) -> None:
+        """A loop that carries accumulators, with the body that `fill` appends; over rounds, `axis` is none of the
+        group's."""
+        before = [self.accumulators[node] for node in carried]
         block, body = self.block, Block(arg_types=[IndexType(), *(acc.value.type for acc in before)])
-        body.args[0].name_hint = self.group.names[item.axis]
+        name = self.group.names.get(axis)
+        body.args[0].name_hint = name or "round"
         self.block = body
-        self.order.append(item.axis)
+        self.order.append(axis)
         self.counters.append(body.args[0])
         self.tiles.append({})
         self.casts.append({})
-        if start is not None:
-            self.starts[body.args[0]] = start
-        for node, acc, arg in zip(item.carried, before, body.args[1:], strict=True):
+        for node, acc, arg in zip(carried, before, body.args[1:], strict=True):
             arg.location = fuse_locations(self.locations(node))
             self.accumulators[node] = Tile(arg, acc.frame)
-            self.enter_state("previous", node)
-        self.items(item.body)
-        body.add_op(tile.YieldOp.create(operands=[self.accumulators[node].value for node in item.carried]))
+        fill()
+        body.add_op(tile.YieldOp.create(operands=[self.accumulators[node].value for node in carried]))
         self.tiles.pop()
         self.casts.pop()
         self.order.pop()
         self.counters.pop()
         self.block = block
-        op = tile.ForOp(
-            bound_of(upper, outer),
-            [acc.value for acc in before],
-            Region(body),
-            self.group.names[item.axis],
-            "stream" if item.carried else "grid",
-            bound_of(lower, outer),
-            cores,
-        )
+        lower, upper = (bound_of(bound, outer) for bound in bounds)
+        kind = "stream" if carried else "grid"
+        op = tile.ForOp(upper, [acc.value for acc in before], Region(body), name, kind, lower, cores)
         op.location = fuse_locations(inner.location for inner in body.ops)
         self.block.add_op(op)
-        for node, acc, value in zip(item.carried, before, op.results, strict=True):
+        for node, acc, value in zip(carried, before, op.results, strict=True):
             self.accumulators[node] = Tile(value, acc.frame)
 
     def compute(self, node: Node) -> None:

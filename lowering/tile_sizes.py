@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import gcd, lcm, prod
 
 from ..dialects.dtypes import accumulator_type, byte_width, type_name
 from ..dialects.target_model import Memory, Target
 from .axes import Axis
 from .group import Group, Node
+from .known_table import Table
 from .roles import Roles, tile_bytes
 
 
@@ -44,6 +45,22 @@ def all_sizes(axis: Axis, block: int) -> list[int]:
     return sorted({min(size, axis.extent) for size in sizes})
 
 
+def tables(group: Group) -> list[Table]:
+    """What is known of the inputs of a group."""
+    return [load.table for load in group.loads if load.table is not None]
+
+
+def known_tiles(group: Group, tiles: Sequence[int], sizes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The tiles, but along the axes of constant masks the longest in which these do not change."""
+    found = list(tiles)
+    for place, axis in enumerate(group.axes):
+        steps = [table.step(axis) for table in tables(group) if axis in table.axes]
+        fitting = [size for size in sizes[place] if all(step % size == 0 for step in steps)]
+        if steps and fitting:
+            found[place] = max(fitting)
+    return tuple(found)
+
+
 def granularity(group: Group, axis: Axis, target: Target) -> int:
     """Elements that an axis is tiled by: the matrix engine's block where it is m, n or k of a contraction, else 1."""
     if target.matrix_engine is None or any(axis in load.taps or axis in _bases(load) for load in group.loads):
@@ -54,6 +71,10 @@ def granularity(group: Group, axis: Axis, target: Target) -> int:
         lhs, rhs = node.inputs
         entry = target.matrix_engine[1].type_of(type_name(lhs.element), type_name(rhs.element))
         if entry is not None and ((axis in lhs.present) != (axis in rhs.present) or axis in node.reduced):
+            sides = (node.reduced, lhs.present - rhs.present, rhs.present - lhs.present)
+            side = next(side for side in sides if axis in side)
+            if any(axis in table.axes for table in tables(group)) and axis is not max(side, key=lambda a: a.extent):
+                continue  # blocks of a mask: the positions in them are the rows of the engine's blocks
             return max(entry.block)
     return 1
 
