@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from .absorb import Absorber, Facts, Step, needed_by
 from .axes import Axis
@@ -68,7 +67,8 @@ class Cut:
         trips = np.zeros_like(self.sections[0].lower)
         for section in self.sections:
             trips += section.trips
-        return _last(trips > 0)
+        table = np.flip(trips > 0, axis=-1)
+        return np.where(table.any(axis=-1), trips.shape[-1] - table.argmax(axis=-1), 0)
 
     @property
     def first(self) -> IntArray:
@@ -154,12 +154,6 @@ class Cutter:
         accumulators = [*carried, *inner]
         dead = frozenset(self.group.nodes) - needed_by(accumulators, aliases) - frozenset(accumulators)
         return Cut(axis, found.outer, sections, aliases, dead, assumed, kinds.shape[-1])
-
-
-def _last(holds: npt.NDArray[np.bool_]) -> IntArray:
-    """One more than the last position along the last dimension at which a condition holds, 0 where it never does."""
-    number: IntArray = holds * np.arange(1, holds.shape[-1] + 1)
-    return number.max(axis=-1, initial=0)
 
 
 def _facts(masks: Sequence[Node], pattern: Sequence[float]) -> Facts:
