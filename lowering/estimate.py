@@ -183,8 +183,8 @@ class _Estimator:
         self.spend(move.engine, self.transfers(size, move, self.times))
 
     def transfers(self, size: int, move: Move, count: int) -> int:
-        """Cycles of one core's part of `size` bytes in `count` transfers, each of which takes whole cycles of its engine
-        and of the port: in a copy nothing else tells many small tiles from few large ones."""
+        """Cycles of one core's part of `size` bytes in `count` transfers, each of which takes whole cycles of its
+        engine and of the port: in a copy nothing else tells many small tiles from few large ones."""
         count = max(count, 1)
         each = size / (self.cores * count)
         self.port += count * ceil(each / self.port_rate)
