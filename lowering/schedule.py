@@ -114,12 +114,13 @@ def simplicity(choice: Choice) -> tuple[int, ...]:
 
 
 def candidates(choices: list[Choice], tries: int) -> list[Choice]:
-    """What is lowered, in turn; the best estimates with and without stages that run ahead are among the first."""
+    """What is lowered, in turn; the best estimate of each kind (strategy, with and without stages that run ahead) is
+    among the first, since estimates of one kind err alike."""
     found = spread(choices, tries)
-    first = [
-        next((c for c in choices if c.skewed is skewed), None) for skewed in (choices[0].skewed, not choices[0].skewed)
-    ]
-    ahead = [choice for choice in first if choice is not None]
+    first: dict[tuple[str, bool], Choice] = {}
+    for choice in choices:
+        first.setdefault((choice.schedule.strategy, choice.skewed), choice)
+    ahead = list(first.values())
     return [*ahead, *(choice for choice in found if choice not in ahead)]
 
 

@@ -20,15 +20,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Trials:
-    """What has been measured so far. `fitting` counts the choices that fit, `pattern` is the kind of skew that was best
-    when all were tried: once, for the first choice that fits with several."""
+    """What has been measured so far. `fitting` counts the choices that fit, `patterns` has the kind of skew that was
+    best when all were tried: once for each strategy, for its first choice that fits with several."""
 
     ctx: Context
     fused: FusedOp
     costs: Costs
     target: Target
     fitting: int = 0
-    pattern: int | None = None
+    patterns: dict[str, int] = field(default_factory=dict[str, int])
     failure: UserError | None = None
     found: list[tuple[tuple[int, int], Schedule]] = field(default_factory=list[tuple[tuple[int, int], Schedule]])
 
@@ -41,8 +41,9 @@ class Trials:
             return
         results: dict[int, tuple[tuple[int, int], Schedule]] = {}
         tried = {n: schedule for n, schedule in enumerate(schedules) if schedule not in schedules[:n]}
-        if self.pattern is not None and len(schedules) > 1:
-            tried = {self.pattern: schedules[self.pattern]}
+        pattern = self.patterns.get(choice.schedule.strategy)
+        if pattern is not None and len(schedules) > 1:
+            tried = {pattern: schedules[pattern]}
         for number, schedule in tried.items():
             try:
                 cost = measure(self.ctx, self.fused, schedule, self.target)
@@ -53,7 +54,7 @@ class Trials:
             _log.debug("%d cycles, %d bytes: tiles %s, order '%s'", cost.cycles, cost.bytes, tiles, schedule.order)
             results[number] = self.costs.weigh(cost), schedule
         if len(results) > 1:
-            self.pattern = min(results, key=lambda number: results[number][0])
+            self.patterns[choice.schedule.strategy] = min(results, key=lambda number: results[number][0])
         self.found += results.values()
         self.fitting += bool(results)
 
