@@ -317,7 +317,7 @@ def test_the_pattern_that_is_best_is_tried_though_two_patterns_are_one(monkeypat
     for name in proposed:
         monkeypatch.setattr(trials, "skews", lambda *_, name=name: proposed[name])
         found.measure(Choice(one, None, skewed=True))  # type: ignore[arg-type]
-    assert found.pattern == 2 and found.fitting == 2
+    assert found.patterns == {one.strategy: 2} and found.fitting == 2
     assert [chosen for _, chosen in found.found] == [one, other, third, one]
 
 
