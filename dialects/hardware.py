@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 from .hardware_types import ViewType
 from .instruction_rules import verify_map, verify_name, verify_reduce
 from .layout import LayoutAttr
+from .output_stage import OutputStage
 from .scalar import MONOIDS, TABLE
 from .tile_structure import verify_bounds, verify_symbols
 from .tile_types import BufferType
@@ -156,8 +157,9 @@ class InstructionOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DmaOp(InstructionOp):
-    """`args` = source, destination: copies the active region (equal shapes); casts if the move can."""
+class DmaOp(InstructionOp, OutputStage):
+    """`args` = source, destination: copies the active region (equal shapes); scales, activates and casts on the way if
+    the move can (`output_stage.py`)."""
 
     name = "hardware.dma"
 
@@ -165,6 +167,9 @@ class DmaOp(InstructionOp):
         self.expect_inputs(1)
         if self.shape(self.inputs[0]) != self.shape(self.output):
             raise VerifyException("'hardware.dma' views have the same shape")
+        kind = self.inputs[0].type
+        assert isinstance(kind, ViewType)
+        self.verify_stage(kind.element_type)
 
 
 @irdl_op_definition

@@ -119,8 +119,8 @@ def _moves(target: Target) -> Iterator[Problem]:
         for fn in move.activation:
             if fn not in TABLE:
                 yield Problem((*path, "activation"), f"no scalar operator '{fn}'{near(fn, TABLE)}")
-            elif TABLE[fn].arity != 1 or TABLE[fn].params:
-                yield Problem((*path, "activation"), f"'{fn}' is not an operator of one operand without parameters")
+            elif TABLE[fn].arity != 1 or TABLE[fn].params or TABLE[fn].result != "same":
+                yield Problem((*path, "activation"), f"'{fn}' is not a function of one number without parameters")
         offchip = any(name in target.memories and target.memories[name].offchip for name in ends.values())
         if move.rate is None and not offchip:
             yield Problem((*path, "rate"), "a move between on-chip memories needs a rate")

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
+from .output_stage import OutputStage
 from .tile_base import TileOp, element_of, shape_of
 
 
@@ -71,8 +72,9 @@ class StoreOp(TileOp):
 
 
 @irdl_op_definition
-class MoveOp(TileOp):
-    """`args` = tile: the same elements in another memory; casts to the element type of the result."""
+class MoveOp(TileOp, OutputStage):
+    """`args` = tile: the same elements in another memory, scaled and activated on the way as its output stage says
+    (`output_stage.py`), and cast to the element type of the result."""
 
     name = "tile.move"
 
@@ -80,6 +82,7 @@ class MoveOp(TileOp):
         self.expect_tiles(1)
         if shape_of(self.tiles[0]) != shape_of(self.target):
             raise VerifyException("'tile.move' keeps the shape")
+        self.verify_stage(element_of(self.tiles[0]))
 
 
 @irdl_op_definition

@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from ..dialects import hardware, tile
 from ..dialects.errors import UserError
 from ..dialects.layout import Layout
+from ..dialects.output_stage import check_stage
 from ..dialects.target_model import Move
 from ..dialects.transfer import descriptor
 from .bufferize_layout import linear
@@ -87,14 +88,10 @@ def dma(emitter: Emitter, source: Place, destination: Place, op: Operation, fres
         raise UserError(
             f"target '{target.name}' has no move from '{source.memory}' to '{destination.memory}'", op.location
         )
-    if source.element != destination.element and not moved.cast:
-        raise UserError(
-            f"the move from '{source.memory}' to '{destination.memory}' of target '{target.name}' cannot convert "
-            f"{source.element} to {destination.element}",
-            op.location,
-        )
+    check_stage(op, moved, source.element, destination.element)
     if _dims(emitter, moved, source, destination) <= target.max_dma_dims:
-        emitter.instruction(hardware.DmaOp, moved.engine, [source, destination], op, fresh=fresh)
+        stage = {name: op.properties[name] for name in ("scale", "activation") if name in op.properties}
+        emitter.instruction(hardware.DmaOp, moved.engine, [source, destination], op, stage, fresh=fresh)
         return
     cut = _cut(emitter, moved, source, destination, op)
     body = Block(arg_types=[IndexType()])

@@ -26,6 +26,7 @@ from .group import Node, Output
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Pin, Slice, Store
 from .reduce_steps import two_step_cycles
 from .roles import Roles
+from .state import Skewed
 from .transfers import load_bytes, store_bytes
 
 
@@ -45,13 +46,14 @@ class Estimate:
         return self.read_bytes + self.write_bytes
 
 
-def estimate(nest: Nest, target: Target, roles: Roles, skewed: bool = False) -> Estimate:
-    """Costs of a nest on a target; `skewed`: as if its stages ran ahead of one another as far as they may."""
+def estimate(nest: Nest, target: Target, roles: Roles, skewed: Skewed = 0) -> Estimate:
+    """Costs of a nest on a target; `skewed`: as if its stages ran ahead of one another as far as they may, with so many
+    buffers for what they hand over."""
     return _Estimator(nest, target, roles, skewed).run()
 
 
 class _Estimator:
-    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: bool) -> None:
+    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: Skewed) -> None:
         self.nest, self.target, self.roles = nest, target, roles
         self.cores = prod(nest.cores.values())
         self.port, self.port_rate = 0, float(cost.port_rate(target, self.cores))  # cycles of one core's port
@@ -224,6 +226,8 @@ class _Estimator:
         return _reduce_cycles(self.target, name, elements, width, type_name(kind), last in node.reduced)
 
     def map(self, node: Node) -> None:
+        if self.footprint.done(node):
+            return
         fn = node.op.fn.data if isinstance(node.op, MapOp) else "fill" if node.kind == "iota" else "identity"
         kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
         width = max(byte_width(kind) for kind in kinds)

@@ -187,7 +187,7 @@ class Exact:
         """The structures of the best states that are known."""
         found: dict[State, None] = {}
         for state, _ in sorted(self.search.fits_by_state(), key=lambda pair: self.search.key(pair[1])):
-            found.setdefault(self.smallest(replace(state, slots="one", skewed=False, pins=(), steps=2)))
+            found.setdefault(self.smallest(replace(state, slots="one", skewed=0, pins=(), steps=2)))
             if len(found) == NEAREST:
                 break
         return list(found)
@@ -197,7 +197,7 @@ class Exact:
         of one load, or by one axis that is looped over."""
         axes = self.search.group.axes
         looped = [a for a in state.order if state.tiles[a] < axes[a].extent]
-        plain = replace(state, slots="one", skewed=False, pins=(), steps=2)
+        plain = replace(state, slots="one", skewed=0, pins=(), steps=2)
         found: dict[State, None] = {}
         for nest in self.orders(plain, looped):
             found.setdefault(nest)

@@ -8,14 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float
+from ..dialects.dtypes import accumulator_type, byte_width
+from ..dialects.graph_primitives import MapOp
+from ..dialects.output_stage import can_do, output_stage
 from ..dialects.target_model import Target
 from .group import Node, Output
+from .kept_types import kept_type, rounded_already
 from .nest import Load, Loop, Nest, Pin
 from .nest_stages import staged_loops
 from .reduce_steps import piece
 from .regions import region_of
 from .roles import Roles, product_apart, tile_bytes
+from .state import Skewed
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -45,9 +49,10 @@ class Made:
 
 
 class Footprint:
-    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: bool = False) -> None:
+    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: Skewed = 0) -> None:
         self.nest, self.target, self.roles = nest, target, roles
         self.staged = staged_loops(nest.items) if skewed else set[Loop]()
+        self.slots = max(skewed, 1)
         self.loops: list[Loop] = []
         self.position = 0
         self.path: Path = ()
@@ -139,7 +144,7 @@ class Footprint:
         return tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
 
     def hand_over(self, node: Node, made: list[Held]) -> None:
-        """A second slot for what one engine makes for another, if one runs ahead of the other."""
+        """Slots for what one engine makes for another, if one runs ahead of the other."""
         if not self.loops or self.loops[-1] not in self.staged:
             return
         product = node.kind == "contract"
@@ -147,7 +152,7 @@ class Footprint:
         for held in made:
             taken = self.roles.vector if node.kind == "contract" else self.roles.lhs_stage
             if crosses and (held.memory == taken or self.roles.result == self.roles.vector):
-                held.size, held.ahead = 2 * held.size, True
+                held.size, held.ahead = self.slots * held.size, True
 
     def pieces(self, node: Node) -> tuple[int, int] | None:
         """Elements of the rows that a reduction combines and of their pieces, where it takes two steps."""
@@ -169,7 +174,7 @@ class Footprint:
             self.add(self.roles.result or "", self.tile(node, self.roles.result or "", width))
             part = self.add(self.roles.vector, vector)
             if self.loops[-1] in self.staged:
-                part.size, part.ahead = 2 * part.size, True
+                part.size, part.ahead = self.slots * part.size, True
         elif node.kind == "reduce":
             self.add(self.roles.vector, vector)
         if node.cascade and node.carry is None:
@@ -178,6 +183,17 @@ class Footprint:
     def moved_apart(self, node: Node) -> bool:
         """Whether a contraction is accumulated by the vector engine."""
         return node.kind == "contract" and bool(node.cascade) and self.apart
+
+    def on_the_way(self, node: Node) -> bool:
+        """Whether the move that brings a product to the vector engine does the work of an operator."""
+        sources = [source for source in node.inputs if source.immediate is None]
+        move = self.target.move(self.roles.result or "", self.roles.vector)
+        if not isinstance(node.op, MapOp) or len(sources) != 1 or sources[0].kind != "contract" or move is None:
+            return False
+        alone = len(self.users[sources[0]]) == 1 and not any(isinstance(u, Output) for u, _ in self.users[node])
+        numbers = [number for source in node.inputs if (number := source.immediate) is not None]
+        stage = output_stage(node.op.fn.data, numbers, node.op.params)
+        return stage is not None and alone and not self.moved_apart(sources[0]) and can_do(move, stage, False)
 
     def store(self, output: Output) -> str:
         """The memory that a result leaves from."""
@@ -197,6 +213,13 @@ class Footprint:
             for user, _ in self.users[node]
         )
 
+    def uses(self, node: Node) -> list[Node | Output]:
+        return [user for user, _ in self.users[node]]
+
+    def done(self, node: Node) -> bool:
+        """Whether an operator takes the vector engine no time: the move before it or its producer did its work."""
+        return self.on_the_way(node) or rounded_already(node, self.uses(node.inputs[0]))
+
     def homes(self, node: Node) -> list[tuple[str, int]]:
         """Memories that hold a value, with bytes."""
         roles, sizes = self.roles, dict[str, int]()
@@ -206,7 +229,6 @@ class Footprint:
                 stage = stages[operand]
                 if stage is not None:
                     sizes[stage] = self.tile(node, stage, byte_width(node.element))
-        wide = node.element if not is_float(node.element) else compute_type(node.element)
         if self.moved_apart(node):
             width = byte_width(accumulator_type(node.inputs[0].element))
             sizes[roles.vector] = self.tile(node, roles.vector, width)
@@ -217,11 +239,8 @@ class Footprint:
             if self.to_vector(node):
                 sizes[roles.vector] = self.tile(node, roles.vector, width)
         elif node.kind != "load" or any(not isinstance(u, Node) or u.kind != "contract" for u, _ in self.users[node]):
-            width = byte_width(wide) if node.kind != "load" else byte_width(node.element)
-            users = [user for user, _ in self.users[node]]
-            if all(isinstance(u, Output) or u.kind == "contract" for u in users):
-                width = byte_width(node.element)
-            sizes[roles.vector] = self.tile(node, roles.vector, width)
+            kind = node.element if node.kind == "load" else kept_type(node, self.uses(node))
+            sizes[roles.vector] = self.tile(node, roles.vector, byte_width(kind))
         return sorted(sizes.items())
 
     def tile(self, node: Node, memory: str, width: int) -> int:
@@ -283,8 +302,9 @@ class Footprint:
         return peaks
 
     def takes_over(self, operand: Held, result: Held) -> bool:
-        """Whether a result has room in the bytes of an operand."""
-        return operand.size >= result.size
+        """Whether a result has room in the bytes of an operand. A narrower one has a buffer of its own, which cannot
+        lie in the slots of what is made ahead."""
+        return operand.size >= result.size and not (operand.ahead and operand.size > self.slots * result.size)
 
     def redirect(self, old: Held, new: Held) -> None:
         """Later in-place results of `old` are results of `new`."""

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile
 from ..dialects.errors import UserError
+from ..dialects.output_stage import check_stage
 from ..dialects.target import Target, target_of
 from ..dialects.tile_types import TileType
 from .buffers import root
@@ -31,7 +32,8 @@ class PlacePass(ModulePass):
        GM → L1 → L0A for a contraction, GM → UB for the vector engine.
     3. What is read elsewhere is moved: whole as far as the last stop, and from there slice by slice, just before the
        op that reads it. `%s = tile.slice %x : "l1"`, `%m = tile.move %s : "l0a"`.
-    4. A cast between the matrix engine's result and another memory becomes part of the move if that can cast.
+    4. A cast between the matrix engine's result and another memory becomes part of the move if that can cast, and so do
+       a multiplication by a number and an operator that its output stage has.
     5. A store leaves from where its tile lies if that memory has a move off chip, else by way of one that has.
     6. A slice of a load that begins between multiples of its memory's alignment becomes a load of its own.
     7. A reduction along rows → one over pieces of the rows, then one across the lanes of a piece (see reduce_steps).
@@ -69,8 +71,8 @@ class _Placer:
         homes = Homes(self.kernel, self.target)
         for value in list(tile_values(self.kernel)):
             set_memory(value, homes.of(value))
-        for op in homes.folded:
-            move = tile.MoveOp.create(operands=[op.args[0]], result_types=[op.res[0].type])
+        for op, stage in homes.folded.items():
+            move = tile.MoveOp.create(operands=[op.args[0]], result_types=[op.res[0].type], properties=stage)
             _replace(op, move)
         for value in list(tile_values(self.kernel)):
             if not isinstance(value.owner, tile.SliceOp):
@@ -334,8 +336,7 @@ def verify_placed(module: ModuleOp) -> None:
                     move = target.move(source, destination)
                     if move is None:
                         raise UserError(f"target '{target.name}' has no move {source} → {destination}", op.location)
-                    if tile.element_of(op.tiles[0]) != tile.element_of(op.target) and not move.cast:
-                        raise UserError(f"the move {source} → {destination} cannot cast", op.location)
+                    check_stage(op, move, tile.element_of(op.tiles[0]), tile.element_of(op.target))
                 case tile.ContractOp():
                     if memory_of(op.target) != matrix_memories(target, op)[2]:
                         raise UserError(f"'{op.name}' writes '{memory_of(op.target)}'", op.location)

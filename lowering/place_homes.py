@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from xdsl.ir import Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 
 from ..dialects import tile
+from ..dialects.dtypes import is_float
+from ..dialects.instruction_rules import is_position
+from ..dialects.output_stage import can_do, output_stage
 from ..dialects.target import Target
 from ..dialects.tile_types import TileType
 from .place_routes import first_stop, matrix_memories, need, route, vector_memory
@@ -32,7 +35,8 @@ class Homes:
         self.target = target
         self.parent: dict[SSAValue, SSAValue] = {}
         self.home: dict[SSAValue, str] = {}
-        self.folded: set[tile.MapOp] = set()
+        self.folded: dict[tile.MapOp, dict[str, Attribute]] = {}
+        """Operators that a move does on its way, and what it is told."""
         values = list(tile_values(kernel))
         for value in values:
             self.parent[value] = value
@@ -114,13 +118,14 @@ class Homes:
         for op in ops:
             if isinstance(op, tile.MapOp | tile.ReduceOp | tile.FillOp | tile.IotaOp):
                 memory = vector_memory(self.target, op)
-                chosen = self._fold(op, memory) if isinstance(op, tile.MapOp) and op.fn.data == "cast" else None
+                chosen = self._fold(op, memory) if isinstance(op, tile.MapOp) else None
                 self.settle(op.target, chosen or memory)
 
     def _fold(self, op: tile.MapOp, vector: str) -> str | None:
-        """The memory a casting move brings the result to, where such a move can replace the vector engine's cast."""
-        if op.immediates is not None:
-            return None  # of a number, not of a tile
+        """The memory a move brings the result to, where its output stage can do what the vector engine would."""
+        stage = self._output_stage(op)
+        if stage is None or (stage and op.tiles[0].uses.get_length() > 1):
+            return None  # what others read would be moved once more
         home = self.home.get(self._carried_home(op.tiles[0]))
         if home is None or home == vector:
             return None
@@ -134,10 +139,20 @@ class Homes:
                 return None
             stops.add(way[0].destination)
         move = self.target.move(home, stops.pop()) if len(stops) == 1 else None
-        if move is None or not move.cast:
+        if move is None or not can_do(move, stage, tile.element_of(op.tiles[0]) != tile.element_of(op.target)):
             return None
-        self.folded.add(op)
+        self.folded[op] = stage
         return move.destination
+
+    def _output_stage(self, op: tile.MapOp) -> dict[str, Attribute] | None:
+        """What a move has to be told to do the work of an operator, None where no move can."""
+        if len(op.tiles) != 1:
+            return None
+        if op.fn.data == "cast":
+            return {} if op.immediates is None else None  # of a number, not of a tile
+        slots = op.immediates.data if op.immediates is not None else ()
+        numbers = [slot for slot in slots if not is_position(slot)]
+        return output_stage(op.fn.data, numbers, op.params) if is_float(tile.element_of(op.tiles[0])) else None
 
     def _carried_home(self, value: SSAValue) -> SSAValue:
         """The class whose memory decides where a value lies: for a loop's result, that of what it yields."""

@@ -24,7 +24,7 @@ from .costs import Costs, block_key
 from .fuse_prepare import is_outside, is_reshape
 from .online_text import explain
 from .options import objective_of
-from .search import Choice
+from .search import Choice, Kind
 from .trials import Trials
 
 _log = logging.getLogger(__name__)
@@ -90,12 +90,12 @@ class SchedulePass(ModulePass):
         except NotFusable as reason:
             raise UserError(f"this group cannot be scheduled: {reason}", fused.location) from None
         if self.simplest:
-            choices = sorted((replace(choice, skewed=False) for choice in choices), key=simplicity)
+            choices = sorted((replace(choice, skewed=0) for choice in choices), key=simplicity)
         trials = Trials(ctx, fused, costs, target)
-        for choice in choices[: self.tries] if self.simplest else candidates(choices, self.tries):
-            trials.measure(choice)
-            if trials.fitting == (1 if self.simplest else self.measured):
-                break
+        if self.simplest:
+            trials.run(choices[: self.tries], 1)
+        else:
+            self.compare(trials, choices)
         best = trials.best()
         _log.info(
             "%s: %d of %d schedules simulated, taken is %s with tiles %s, order '%s'",
@@ -103,6 +103,22 @@ class SchedulePass(ModulePass):
             len(trials.found), len(choices), best.strategy, "x".join(map(str, best.tiles)), best.order,
         )  # fmt: skip
         return best
+
+    def compare(self, trials: Trials, choices: list[Choice]) -> None:
+        """Measures one of each kind, then others of the kind that was best: half of those that are compared."""
+        kinds: dict[Kind, list[Choice]] = {}
+        for choice in choices:
+            kinds.setdefault(choice.kind, []).append(choice)
+        best: dict[Kind, tuple[int, int]] = {}
+        for k, same in kinds.items():
+            before = len(trials.found)
+            trials.run(spread(varied(same), self.tries // len(kinds)), max(1, self.measured // 2 // len(kinds)))
+            if len(trials.found) > before:
+                best[k] = min(weight for weight, _ in trials.found[before:])
+        if best:
+            same = kinds[min(best, key=lambda k: best[k])]
+            others = [choice for choice in spread(varied(same), self.tries) if choice not in trials.tried]
+            trials.run(others, max(1, self.measured - self.measured // 2))
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:
@@ -113,15 +129,10 @@ def simplicity(choice: Choice) -> tuple[int, ...]:
     return copies, pieces, len(chosen.order)
 
 
-def candidates(choices: list[Choice], tries: int) -> list[Choice]:
-    """What is lowered, in turn; the best estimate of each kind (strategy, with and without stages that run ahead) is
-    among the first, since estimates of one kind err alike."""
-    found = spread(choices, tries)
-    first: dict[tuple[str, bool], Choice] = {}
-    for choice in choices:
-        first.setdefault((choice.schedule.strategy, choice.skewed), choice)
-    ahead = list(first.values())
-    return [*ahead, *(choice for choice in found if choice not in ahead)]
+def varied(choices: list[Choice]) -> list[Choice]:
+    """The first with each choice of tiles, then the others."""
+    first = {choice.schedule.tiles: choice for choice in reversed(choices)}
+    return sorted(choices, key=lambda choice: first[choice.schedule.tiles] is not choice)
 
 
 def spread(choices: list[Choice], tries: int) -> list[Choice]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from typing import Literal, TypeAlias, TypeVar
 
 from ..dialects.errors import UserError
@@ -26,7 +26,7 @@ from .nest_stages import staged_loops
 from .online import derive
 from .place_routes import route
 from .roles import Roles
-from .state import SLOT_MODES, State
+from .state import SKEWS, SLOT_MODES, Skewed, State
 from .tile_sizes import granularity, inner_tiles, known_tiles, round_up, tile_sizes
 
 _T = TypeVar("_T")
@@ -34,16 +34,23 @@ BOUNDED_STARTS = 2
 """Starts of descents that are followed by branch and bound, if something that they find fits."""
 
 Objective: TypeAlias = Literal["time", "traffic"]
+Kind: TypeAlias = tuple[str, Skewed]
+"""A strategy, and how stages run ahead of one another."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """A schedule and what it is estimated to cost; with stages that run ahead of one another if `skewed` (by how much
-    is decided when they are known, see `measure.skews`)."""
+    is decided when they are known, see `measure.skews`; the buffers are what the estimate assumes)."""
 
     schedule: Schedule
     estimate: Estimate
-    skewed: bool = False
+    skewed: Skewed = 0
+
+    @property
+    def kind(self) -> Kind:
+        """What estimates compare well within."""
+        return self.schedule.strategy, self.skewed
 
 
 def search(group: Group, target: Target, objective: Objective, effort: int = 400, skew: bool = True) -> list[Choice]:
@@ -118,7 +125,21 @@ class Search:
                     self.evaluate(state)
         if self.objective == "traffic":
             self.improve()
+        else:
+            self.each_kind()
         return self.fits()
+
+    def each_kind(self) -> None:
+        """Descends once more among the schedules of each kind, from the best of them: estimates do not say how one
+        kind compares with another, so the best of each is to be measured."""
+        found = sorted(((choice, state) for state, choice in self.fits_by_state()), key=lambda pair: self.key(pair[0]))
+        forms = (True, False) if self.cascades else (False,)
+        skews: tuple[Skewed, ...] = (1, 2) if self.staged else (0,)
+        if not found or len(forms) * len(skews) == 1:
+            return
+        for online, skewed in product(forms, skews):
+            same = next((s for _, s in found if (s.online, s.skewed) == (online, skewed)), None)
+            self.descend(same or replace(found[0][1], online=online, skewed=skewed), kinds=False)
 
     def improve(self) -> None:
         """The fewest bytes, and among schedules that move as many the fewest cycles."""
@@ -154,7 +175,7 @@ class Search:
         chained = [n for n in self.group.reductions if any(source.kind != "load" for source in n.inputs)]
         shared = frozenset(axis for node in chained for axis in node.reduced)
         walked = tuple(s[0] if a in shared else t for s, t, a in zip(self.sizes, single, self.group.axes, strict=True))
-        skewed = self.staged and self.objective == "time"
+        skewed: Skewed = 2 if self.staged and self.objective == "time" else 0
         known = known_tiles(self.group, walked, self.sizes)
         for tiles in dict.fromkeys((known, walked, whole, single, rows, small)):
             yield State(tiles, order, levels, "stream", self.cascades, skewed)
@@ -170,12 +191,15 @@ class Search:
                 yield replace(state, tiles=tiles)
                 return
 
-    def descend(self, state: State) -> State:
-        """Takes the best of each group of changes in turn until none improves."""
+    def descend(self, state: State, kinds: bool = True) -> State:
+        """Takes the best of each group of changes in turn until none improves; `kinds`: also of those that make another
+        kind of schedule."""
         spent, best, moved = 0, self.evaluate(state), True
         while moved and spent < self.effort:
             moved = False
             for group in range(self.groups):
+                if group in self.kinds and not kinds:
+                    continue
                 better: State | None = None
                 for neighbour in self.neighbours(state, group):
                     spent += neighbour not in self.seen
@@ -185,6 +209,11 @@ class Search:
                 if better is not None:
                     state, moved = better, True
         return state
+
+    @property
+    def kinds(self) -> tuple[int, int]:
+        """The groups of changes between the online form and several walks, and of how stages run ahead."""
+        return len(self.sizes) + 5, len(self.sizes) + 6
 
     @property
     def groups(self) -> int:
@@ -217,12 +246,12 @@ class Search:
             yield from self.trades(state)
         elif group == len(self.sizes) + 4:
             yield from self.fine_trades(state)
-        elif group == len(self.sizes) + 5:
+        elif group == self.kinds[0]:
             if self.cascades:
                 yield replace(state, online=not state.online)
-        elif group == len(self.sizes) + 6:
+        elif group == self.kinds[1]:
             if self.staged:
-                yield replace(state, skewed=not state.skewed)
+                yield from (replace(state, skewed=n) for n in SKEWS if n != state.skewed)
         elif self.target.cores > 1:
             yield from (replace(state, cores=n) for n in range(self.divisions(state)) if n != state.cores)
 
@@ -287,7 +316,7 @@ class Search:
                     grids = self.grids(nest)
                     nest = self.place(nest.schedule.with_(cores=grids[min(state.cores, len(grids) - 1)]))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
-                skewed = state.skewed and bool(staged_loops(nest.items))
+                skewed = state.skewed if staged_loops(nest.items) else 0
                 self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles, skewed), skewed)
             except UserError as error:
                 self.seen[state] = None

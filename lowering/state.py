@@ -10,11 +10,17 @@ SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
 """Buffers with two slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
 
 
+Skewed: TypeAlias = Literal[0, 1, 2]
+"""Whether stages run ahead of one another: no; yes, with one buffer for what one hands to the next, which is filled
+again while the next does something else; with two."""
+SKEWS: tuple[Skewed, ...] = (0, 1, 2)
+
+
 @dataclass(frozen=True)
 class State:
     """A point of the space. `order` lists all axes, reduced ones last; a load is held at those of its axes that come
     before its entry of `levels` there, and has `pins` tiles pinned. `online` asks for the derived form of reductions
-    that wait for one another, `skewed` for stages that run ahead; `steps` as `Schedule.row_steps`;
+    that wait for one another, `skewed` for stages that run ahead (`Skewed`); `steps` as `Schedule.row_steps`;
     `cores` numbers the ways to divide the loops among cores (`core_grids`)."""
 
     tiles: tuple[int, ...]
@@ -22,7 +28,7 @@ class State:
     levels: tuple[int, ...]
     slots: Slots
     online: bool = False
-    skewed: bool = False
+    skewed: Skewed = 0
     pins: tuple[int, ...] = ()
     steps: int = 2
     cores: int = 0

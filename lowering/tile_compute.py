@@ -8,29 +8,17 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import tile
 from ..dialects.attributes import scalar_attribute
-from ..dialects.dtypes import accumulator_type, compute_type, element, is_float
+from ..dialects.dtypes import accumulator_type, element
 from ..dialects.graph_primitives import IotaOp, MapOp, ReduceOp
 from ..dialects.scalar import monoid
-from .group import Node, Output
+from .group import Node
+from .kept_types import kept_type
 from .regions import Frame, add, affine_map, scaled, total
 from .tile_base import EmitterBase, Tile
 
 
 class ComputeEmitter(EmitterBase):
     """What the vector engine does."""
-
-    def kept_type(self, node: Node) -> Attribute:
-        """The element type a computed tile is kept in: f32 for narrower floats, unless a cast asks for less or the
-        value only leaves for a tensor or a matrix operand of that type."""
-        if not is_float(node.element) or is_cast(node):
-            return node.element
-        uses = self.uses[node]
-        if all(isinstance(use, Output) or use.kind == "contract" for use in uses):
-            return node.element
-        wanted = {use.element for use in uses if isinstance(use, Node) and is_cast(use)}
-        if len(wanted) == 1 and all(isinstance(use, Node) and is_cast(use) for use in uses):
-            return wanted.pop()
-        return compute_type(node.element)
 
     def map(self, node: Node) -> None:
         frame = self.frame(node)
@@ -59,7 +47,7 @@ class ComputeEmitter(EmitterBase):
                 properties["params"] = node.op.params
         if len(operands) != len(slots):
             properties["immediates"] = ArrayAttr(slots)
-        kind = self.kept_type(node) if node.kind == "map" else tile.element_of(operands[0])
+        kind = kept_type(node, self.uses[node]) if node.kind == "map" else tile.element_of(operands[0])
         op = tile.MapOp.create(operands=operands, result_types=[self.tile_type(frame, kind)], properties=properties)
         self.add(op, node)
         self.define(node, Tile(op.results[0], frame))

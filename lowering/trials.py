@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -13,24 +14,34 @@ from ..dialects.schedule import Schedule
 from ..dialects.target_model import Target
 from .costs import Costs
 from .measure import measure, skews
-from .search import Choice
+from .search import Choice, Kind
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Trials:
-    """What has been measured so far. `fitting` counts the choices that fit, `patterns` has the kind of skew that was
-    best when all were tried: once for each strategy, for its first choice that fits with several."""
+    """What has been measured so far. `fitting` counts the choices that fit; `patterns` has the skew that was best when
+    all were tried: once for each kind, for its first choice that fits."""
 
     ctx: Context
     fused: FusedOp
     costs: Costs
     target: Target
     fitting: int = 0
-    patterns: dict[str, int] = field(default_factory=dict[str, int])
+    patterns: dict[Kind, int] = field(default_factory=dict[Kind, int])
     failure: UserError | None = None
     found: list[tuple[tuple[int, int], Schedule]] = field(default_factory=list[tuple[tuple[int, int], Schedule]])
+    tried: list[Choice] = field(default_factory=list[Choice])
+
+    def run(self, choices: Sequence[Choice], fitting: int) -> None:
+        """Measures choices in turn until so many of them fit."""
+        enough = self.fitting + fitting
+        for choice in choices:
+            self.measure(choice)
+            self.tried.append(choice)
+            if self.fitting == enough:
+                break
 
     def measure(self, choice: Choice) -> None:
         """Lowers and simulates a choice: if skewed, with every pattern or the one known to be best."""
@@ -41,7 +52,7 @@ class Trials:
             return
         results: dict[int, tuple[tuple[int, int], Schedule]] = {}
         tried = {n: schedule for n, schedule in enumerate(schedules) if schedule not in schedules[:n]}
-        pattern = self.patterns.get(choice.schedule.strategy)
+        pattern = self.patterns.get(choice.kind)
         if pattern is not None and len(schedules) > 1:
             tried = {pattern: schedules[pattern]}
         for number, schedule in tried.items():
@@ -53,8 +64,8 @@ class Trials:
             tiles = "x".join(map(str, schedule.tiles))
             _log.debug("%d cycles, %d bytes: tiles %s, order '%s'", cost.cycles, cost.bytes, tiles, schedule.order)
             results[number] = self.costs.weigh(cost), schedule
-        if len(results) > 1:
-            self.patterns[choice.schedule.strategy] = min(results, key=lambda number: results[number][0])
+        if results and len(tried) > 1:
+            self.patterns[choice.kind] = min(results, key=lambda number: results[number][0])
         self.found += results.values()
         self.fitting += bool(results)
 

@@ -26,7 +26,7 @@ from . import reference_primitives as primitives
 from .reference import entry_function
 from .reference_numbers import Numbers
 from .reference_primitives import Loader
-from .tile_ops import apply_contract, apply_map, apply_reduce, immediate, reduced_axes
+from .tile_ops import apply_contract, apply_map, apply_reduce, apply_stage, immediate, reduced_axes
 from .tile_values import Held, Region, Storage, clamp, open_mesh
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -196,7 +196,7 @@ class _Evaluation:
                 self.insert(op, tiles, target, counters)
             case tile.MoveOp():
                 data, defined = tiles[0].read(tiles[0].valid)
-                self.put(target, tiles[0].valid, self.numbers.cast(data, tile.element_of(op.tiles[0]), kind), defined)
+                self.put(target, tiles[0].valid, apply_stage(self.numbers, op, data, kind), defined)
             case _:
                 raise UserError(f"'{op.name}' has no meaning in a kernel", op.location)
 

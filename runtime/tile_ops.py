@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, FloatAttr, Int
 from xdsl.ir import Attribute
 
 from ..dialects import scalar, tile
-from ..dialects.dtypes import accumulator_type, element
+from ..dialects.dtypes import accumulator_type, common_compute_type, element
 from ..dialects.errors import UserError
 from ..dialects.graph_types import get_numbers
 from ..dialects.instruction_rules import is_position, position
@@ -30,6 +30,20 @@ def immediate(numbers: Numbers, attr: Attribute) -> tuple[Array, Attribute]:
     number = cast("FloatAttr[Any] | IntegerAttr[Any]", attr)
     kind = cast(Attribute, number.type)
     return numbers.enter(np.asarray(number.value.data), kind), kind
+
+
+def apply_stage(numbers: Numbers, op: tile.MoveOp, data: Array, result: Attribute) -> Array:
+    """What a move makes of the elements of its tile."""
+    source = tile.element_of(op.tiles[0])
+    if not op.computes:
+        return numbers.cast(data, source, result)
+    factor, kind = (None, source) if op.scale is None else immediate(numbers, op.scale)
+    made = numbers.lift(data, common_compute_type([source, kind]))
+    if factor is not None:
+        made = scalar.apply(scalar.lookup("mul"), numbers.lift_all([made, factor], [source, kind]), {})
+    if op.activation is not None:
+        made = scalar.apply(scalar.lookup(op.activation.data), [made], {})
+    return numbers.lower(made, result)
 
 
 def apply_map(numbers: Numbers, op: tile.MapOp, tiles: Sequence[Masked], result: Attribute) -> Masked:

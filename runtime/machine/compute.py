@@ -56,6 +56,8 @@ def operator(step: Instruction) -> Operator:
             return _vector(step, step.op)
         case hardware.ReduceOp():
             return _reduce(step, step.op)
+        case hardware.DmaOp() if step.op.computes:
+            return _output_stage(step, step.op)
         case _:
             return _converted(step)
 
@@ -63,6 +65,24 @@ def operator(step: Instruction) -> Operator:
 def _converted(step: Instruction) -> Operator:
     source = step.views[0].element.numpy
     return Operator((source,), np.asarray, source, step.output.element)
+
+
+def _output_stage(step: Instruction, op: hardware.DmaOp) -> Operator:
+    """A transfer that scales and activates on the way."""
+    source, factor = step.views[0].element.attribute, None
+    kinds = [source]
+    if op.scale is not None:
+        factor, kind = scalar_value(op.scale)
+        kinds.append(kind)
+    compute = element(common_compute_type(kinds)).numpy
+    factor = None if factor is None else factor.astype(compute)
+    function = scalar.lookup(op.activation.data).function if op.activation is not None else None
+
+    def apply(array: Array) -> Array:
+        made = array if factor is None else array * factor
+        return made if function is None else np.asarray(function(made))
+
+    return Operator((compute,), apply, compute, step.output.element)
 
 
 def scalar_value(attr: Attribute) -> tuple[Array, Attribute]:

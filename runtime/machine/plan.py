@@ -248,7 +248,7 @@ class _Walk:
                 inputs = [self.read(step, case, bases, n) for n in range(len(step.views) - 1)]
                 operator = compute.operator(step)
                 lifted = [self.values.lifted(value, t) for value, t in zip(inputs, operator.types, strict=True)]
-                moves = isinstance(step.op, hardware.DmaOp)
+                moves = isinstance(step.op, hardware.DmaOp) and not step.op.computes
                 made = lifted[0] if moves else self.values.apply(lifted, operator.apply, extents, operator.computed)
                 return self.values.converted(made, operator.result)
 

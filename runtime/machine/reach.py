@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects import hardware
 from ...dialects.engine_limits import check_event_number
 from ...dialects.errors import UserError
+from ...dialects.output_stage import check_stage
 from ...dialects.target_model import DmaEngine, MatrixEngine, Target, VectorEngine
 from .program import EventStep, Instruction, View
 
@@ -55,12 +56,10 @@ def _check_move(step: Instruction, target: Target) -> None:
         raise step.error(
             (), f"the move from '{source.memory}' to '{destination.memory}' is one of engine '{move.engine}'"
         )
-    if source.element != destination.element and not move.cast:
-        raise step.error(
-            (),
-            f"the move from '{source.memory}' to '{destination.memory}' cannot convert {source.element.name} to "
-            f"{destination.element.name}",
-        )
+    try:
+        check_stage(step.op, move, source.element.attribute, destination.element.attribute)
+    except UserError as error:
+        raise step.error((), error.message) from None
 
 
 def _check_matrix(step: Instruction, engine: MatrixEngine) -> None:
