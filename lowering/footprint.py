@@ -218,7 +218,7 @@ class Footprint:
 
     def done(self, node: Node) -> bool:
         """Whether an operator takes the vector engine no time: the move before it or its producer did its work."""
-        return self.on_the_way(node) or rounded_already(node, self.uses(node.inputs[0]))
+        return bool(node.inputs) and (self.on_the_way(node) or rounded_already(node, self.uses(node.inputs[0])))
 
     def homes(self, node: Node) -> list[tuple[str, int]]:
         """Memories that hold a value, with bytes."""

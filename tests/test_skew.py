@@ -316,8 +316,8 @@ def test_the_pattern_that_is_best_is_tried_though_two_patterns_are_one(monkeypat
     monkeypatch.setattr(trials, "measure", lambda _c, _g, chosen, _t: Measured(100, cycles[chosen]))
     for name in proposed:
         monkeypatch.setattr(trials, "skews", lambda *_, name=name: proposed[name])
-        found.measure(Choice(one, None, skewed=True))  # type: ignore[arg-type]
-    assert found.patterns == {one.strategy: 2} and found.fitting == 2
+        found.measure(Choice(one, None, skewed=1))  # type: ignore[arg-type]
+    assert found.patterns == {(one.strategy, 1): 2} and found.fitting == 2
     assert [chosen for _, chosen in found.found] == [one, other, third, one]
 
 
@@ -337,7 +337,7 @@ def test_random_programs_with_every_skew_worth_trying(target: str, case: Case, s
         plain = lowered(group, chosen)
         arrays = inputs(group, seed)
         wanted = run(plain, arrays).outputs
-        choice = Choice(chosen, None, skewed=True)  # type: ignore[arg-type]
+        choice = Choice(chosen, None, skewed=1)  # type: ignore[arg-type]
         for tried in skews(Context(), group, choice, target_of(module)):
             try:
                 changed = lowered(group, tried)
