@@ -323,6 +323,10 @@ class _Levels:
             changed = False
             for value in values:
                 found = self.found(value)
+                if found > len(values):  # each level has a reduction of its own: these wait for each other
+                    raise UserError(
+                        "schedule strategy: reductions of one walk wait for each other's results", value.location
+                    )
                 if self.memo.get(value) != found:
                     self.memo[value], changed = found, True
 
