@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 # Before NumPy is imported: one test process per core, not one times as many threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# No test reads what another run found, nor writes into the user's cache; those of the cache have a folder of their own.
-os.environ["TILEWRIGHT_CACHE"] = "off"
+# Searches are kept for one run, for all of its processes: no test reads what another run found, nor writes into the
+# user's cache. The tests of the cache have a folder of their own.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["TILEWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="tilewright-tests-")
+    atexit.register(shutil.rmtree, os.environ["TILEWRIGHT_CACHE"], ignore_errors=True)
 
 import pytest
 from example_programs import EXAMPLES, Compiled
