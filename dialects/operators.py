@@ -18,6 +18,8 @@ SHAPES = "tilewright.shapes"
 """Of a kernel: an affine set of its symbolic dimensions, s0, s1, … in the order in which its types first name them."""
 ELEMENTS = "tilewright.elements"
 """Of a private function or a kernel: the element types that may stand in place of that of its first argument."""
+CONSTRAINTS = (TARGETS, SHAPES, ELEMENTS)
+"""Of a kernel: what says where it can be used."""
 MATCH = "tilewright.match"
 """Flag of a private function: `match` looks for what it computes in the other functions."""
 KERNEL = "tilewright.kernel"

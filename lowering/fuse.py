@@ -68,6 +68,8 @@ class FusePass(ModulePass):
     effort: int = 48
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.effort < 1:
+            raise UserError(f"the effort of fuse is at least 1, got {self.effort}")
         target = target_of(op)
         costs = DividedCosts(target, objective_of(op), self.effort)
         for function in [f for f in op.ops if isinstance(f, FuncOp) and not f.is_declaration]:

@@ -13,6 +13,7 @@ target is one of `tilewright.targets`, and its dimensions lie in `tilewright.sha
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from ..dialects.errors import UserError
 from ..dialects.graph_fused import FusedOp, YieldOp
 from ..dialects.graph_types import symbols_of
 from ..dialects.names import suggestion
-from ..dialects.operators import KERNEL, KERNELS, SHAPES, TARGETS, is_generic, types_of
+from ..dialects.operators import CONSTRAINTS, KERNEL, KERNELS, SHAPES, TARGETS, is_generic, types_of
 from ..dialects.target import TARGET_ATTRIBUTE, target_of
 from ..dialects.tile import KernelOp
 from .instances import Binding, free_name, instantiate, unify
@@ -73,6 +74,7 @@ def check_kernels(module: ModuleOp) -> None:
     """Raises UserError for an operator that names a kernel which could never do it, and for constraints of no sense."""
     for operator in [op for op in module.ops if isinstance(op, FuncOp)]:
         for kernel in listed_kernels(operator, module):
+            _check_names(kernel)
             list(_targets(kernel))
             _constraints(kernel)
             wanted, found = types_of(operator), types_of(kernel)
@@ -83,6 +85,17 @@ def check_kernels(module: ModuleOp) -> None:
                     kernel.location,
                     [("the operator", operator.location)],
                 )
+
+
+def _check_names(kernel: KernelOp) -> None:
+    """Raises UserError for an attribute that says nothing, but whose name is almost that of a constraint."""
+    for name in kernel.attributes:
+        meant = difflib.get_close_matches(name, CONSTRAINTS, n=1, cutoff=0.9)
+        if meant and name not in CONSTRAINTS:
+            raise UserError(
+                f"kernel @{kernel.sym_name.data} has '{name}', which says nothing; did you mean '{meant[0]}'?",
+                kernel.location,
+            )
 
 
 def choose_kernel(operator: FuncOp, types: Sequence[Attribute], module: ModuleOp) -> Choice:

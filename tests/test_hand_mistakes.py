@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tilewright.ir.diagnostics import SourceError
 
@@ -64,3 +65,47 @@ def test_many_slots_are_dropped_together() -> None:
     )
     program = tilewright.compile(looped, "unified")
     assert program.run(seed=0).outputs
+
+
+OPERATOR = KERNEL.split("func.func")[0]
+
+
+def test_a_constraint_that_is_misspelt() -> None:
+    library = (
+        OPERATOR.replace(") {\n  %t", ') attributes {tilewright.target = ["unified"]} {\n  %t')
+        + "func.func private @own(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {tilewright.kernels = [@k]} {\n"
+        + "  %y = graph.exp %x\n  func.return %y\n}\n"
+        + "func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {\n"
+        + "  %y = func.call %x {callee = @own} : tensor<4x8xf32>\n  func.return %y\n}\n"
+    )
+    assert "tilewright.target = " in library
+    tilewright.compile(library.replace("tilewright.target =", "tilewright.targets ="), "unified")
+    with pytest.raises(SourceError, match=r"has 'tilewright\.target', which says nothing; did you mean"):
+        tilewright.compile(library, "unified")
+
+
+def test_a_program_at_a_level_runs_there() -> None:
+    dump = tilewright.compile(SOFTMAX, "unified", to="tile").ir()
+    found = tilewright.compile(dump, to="tile").run(seed=3, level="tile").outputs
+    expected = tilewright.compile(SOFTMAX, "unified").run(seed=3).outputs
+    for name, array in zip(expected, found.values(), strict=True):
+        np.testing.assert_allclose(array, expected[name], rtol=1e-6)
+    with pytest.raises(SourceError, match="is past 'graph' already"):
+        tilewright.compile(dump, to="graph")
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 0.5])
+def test_seeds(seed: object) -> None:
+    with pytest.raises(SourceError, match="a seed is an integer from 0 on"):
+        tilewright.compile(SOFTMAX, "unified").run(seed=seed)  # pyright: ignore[reportArgumentType]
+
+
+def test_one_name_for_a_list() -> None:
+    compiled = tilewright.compile(SOFTMAX, "unified", reference="all")  # pyright: ignore[reportArgumentType]
+    assert len(compiled.analyze().kernels) == 2
+    with pytest.raises(SourceError, match=r"absent\.mlir"):
+        tilewright.compile(SOFTMAX, "unified", use="absent.mlir")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(SourceError, match="a target is a name, a path or a Target, got int"):
+        tilewright.compile(SOFTMAX, 5)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(SourceError, match="the effort of fuse is at least 1, got -7"):
+        tilewright.compile(SOFTMAX, "unified", pipeline="canonicalize,decompose,fuse{effort=-7}")

@@ -20,7 +20,7 @@ from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.handwritten import check_kernels
 from tilewright.lowering.link import instantiate_calls
 from tilewright.lowering.options import set_objective
-from tilewright.lowering.pipeline import parse_pipeline, remaining, run_pipeline, until
+from tilewright.lowering.pipeline import LEVELS, parse_pipeline, remaining, run_pipeline, until
 from tilewright.lowering.pipeline_text import PIPELINE_TEXT
 from tilewright.lowering.reference import ReferencePass
 from tilewright.lowering.schedule import SchedulePass
@@ -31,7 +31,7 @@ from .errors import diagnosed, plain_error
 from .kernels import check_by_hand
 from .library import Library, add_libraries, read_library, with_texts
 from .module import Module, load
-from .program import Program, Snapshot
+from .program import Program, Snapshot, level_of
 
 DEFAULT_TARGET = "davinci"
 Objective = Literal["time", "traffic"]
@@ -130,7 +130,9 @@ def compile(
         module = load(source, one)
     if objective not in (None, "time", "traffic"):
         raise plain_error(f"the objective is 'time' or 'traffic', got '{objective}'")
-    libraries = [one if isinstance(one, Library) else read_library(one) for one in use]
+    given = [use] if isinstance(use, str | Path | Library) else use
+    libraries = [one if isinstance(one, Library) else read_library(one) for one in given]
+    reference = [reference] if isinstance(reference, str) else reference
     module = replace(module, source=with_texts(module.source, libraries))
     texts = {**module.texts, PIPELINE_TEXT: pipeline} if isinstance(pipeline, str) else module.texts
     with diagnosed(texts), switched_off(not cache):
@@ -163,6 +165,8 @@ def prepared(
     Raises UserError for a dimension without a size, and for kernels that their operators cannot have.
     """
     op = module.op.clone()
+    if target is not None and not isinstance(target, str | Target):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise plain_error(f"a target is a name, a path or a Target, got {type(target).__name__}")
     if libraries:
         add_libraries(op, libraries)
     if target is not None or TARGET_ATTRIBUTE not in op.attributes:
@@ -194,7 +198,7 @@ def _passes(
     if to is not None:
         left = bool(passes)
         passes = until(passes, to)
-        if pipeline is None and left and not passes:
+        if pipeline is None and left and not passes and (to not in LEVELS or level_of(module) != to):
             raise UserError(f"the program is past '{to}' already: what is left begins with '{remaining(module)[0]}'")
     if unfused:
         passes = _with_option(passes, FusePass, "unfused")

@@ -24,6 +24,8 @@ Array: TypeAlias = npt.NDArray[Any]
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int) -> list[Array]:
     """Standard normal floats, integers from -8 to 7 (0 to 15 unsigned), coin tosses: the same for the same seed."""
+    if not isinstance(seed, int) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise plain_error(f"a seed is an integer from 0 on, got {seed!r}")
     needed = sum(8 * math.prod(static_shape(spec)) for spec in specs)  # drawn in float64
     if needed > _physical_memory():
         raise plain_error(f"random inputs take {needed} bytes and do not fit into this computer's memory")
