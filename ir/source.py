@@ -23,6 +23,7 @@ from .syntax_errors import diagnostic_at
 
 _LOOKS_LIKE_TEXT = re.compile(r'\n|\bfunc\.func\b|\bmodule\s*[{@]|"[\w$.]+"\s*\(|=\s*[a-z]\w*\.\w')
 
+ZIP = b"PK\x03\x04"
 LARGEST_FILE = 256 << 20
 """Most bytes of a program's text."""
 
@@ -123,7 +124,8 @@ def read_text(path: Path) -> str:
     nul = data.find(b"\0")
     if nul >= 0:
         message = f"a NUL byte at offset {nul}: this is not a text file"
-        raise SourceError([Diagnostic("error", message, str(path))])
+        saved = "a saved program is read by tilewright.load_program" if data.startswith(ZIP) else ""
+        raise SourceError([Diagnostic("error", message, str(path), suggestion=saved)])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

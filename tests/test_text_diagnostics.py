@@ -201,6 +201,7 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
         (os.urandom(1000) + b"\0", ""),
         (b'"a.b"() : () -> ()\n\xff', "byte 0xFF is not valid UTF-8"),
         (b"x" * 1000 + b"\0", "NUL byte at offset 1000"),
+        (b"PK\x03\x04\0", "a saved program is read by tilewright.load_program"),
         (b"", "no operation"),
     ):
         path.write_bytes(content)
