@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, prod
+from math import prod
 
 from xdsl.ir import Attribute
 
@@ -18,7 +18,7 @@ from ..dialects import cost
 from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float, type_name
 from ..dialects.graph_primitives import MapOp, ReduceOp
 from ..dialects.scalar import monoid
-from ..dialects.target_model import Move, Target
+from ..dialects.target_model import Target
 from .axes import Axis
 from .cuts import Cut
 from .footprint import Footprint
@@ -56,7 +56,6 @@ class _Estimator:
     def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: Skewed) -> None:
         self.nest, self.target, self.roles = nest, target, roles
         self.cores = prod(nest.cores.values())
-        self.port, self.port_rate = 0, float(cost.port_rate(target, self.cores))  # cycles of one core's port
         self.shared = self.cores  # cores that do the same work where the walk is
         self.result = Estimate()
         self.path: list[Axis] = []
@@ -96,11 +95,12 @@ class _Estimator:
             links += [cycles for engine, cycles in part.items() if engine not in side]
             longest = sum(links) if loop is None else max(links)
             chain += longest + (sum(links) - longest) // (1 if loop is None else self.trips(loop))
+        bus = int(self.result.bytes / (self.cores * cost.port_rate(target, self.cores)))
         memory = target.offchip_memory
         latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
         # With s slots, s loads are on their way while one is used: s iterations take at least one latency.
         waits = [(count * memory.read_latency + chain) // slots for slots, count in self.streams.items()]
-        return max([chain, self.port, *waits, *(busy[e] for e in stores)]) + latency
+        return max([chain, bus, *waits, *(busy[e] for e in stores)]) + latency
 
     def spend(self, engine: str, cycles: int) -> None:
         self.result.busy[engine] += cycles
@@ -162,7 +162,7 @@ class _Estimator:
                 continue
             size = self.shared * load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
             self.result.read_bytes += size
-            cycles = self.transfers(size, move, self.runs(node))
+            cycles = int(size / (self.cores * self.target.move_rate(move)))
             self.spend(move.engine, cycles)
             if self.within is not None and slots == 1:  # in turn with what uses it
                 user = self.vector if memory == self.roles.vector != self.roles.lhs_stage else self.matrix
@@ -182,15 +182,7 @@ class _Estimator:
             return
         size = store_bytes(self.nest, output, tuple(self.path), self.target, move)
         self.result.write_bytes += size
-        self.spend(move.engine, self.transfers(size, move, self.times))
-
-    def transfers(self, size: int, move: Move, count: int) -> int:
-        """Cycles of one core's part of `size` bytes in `count` transfers, each of which takes whole cycles of its
-        engine and of the port: in a copy nothing else tells many small tiles from few large ones."""
-        count = max(count, 1)
-        each = size / (self.cores * count)
-        self.port += count * ceil(each / self.port_rate)
-        return count * ceil(each / self.target.move_rate(move))
+        self.spend(move.engine, int(size / (self.cores * self.target.move_rate(move))))
 
     def elements(self, axes: frozenset[Axis]) -> int:
         return prod(self.nest.tiles[axis] for axis in axes)

@@ -105,20 +105,19 @@ class SchedulePass(ModulePass):
         return best
 
     def compare(self, trials: Trials, choices: list[Choice]) -> None:
-        """Measures one of each kind, then others of the kind that was best: half of those that are compared."""
+        """Measures one of each kind, then others of the kind that was best."""
         kinds: dict[Kind, list[Choice]] = {}
         for choice in choices:
             kinds.setdefault(choice.kind, []).append(choice)
         best: dict[Kind, tuple[int, int]] = {}
-        for k, same in kinds.items():
+        for kind, same in kinds.items():
             before = len(trials.found)
-            trials.run(spread(varied(same), self.tries // len(kinds)), max(1, self.measured // 2 // len(kinds)))
+            trials.run(spread(same, max(2, self.tries // len(kinds))), 1)
             if len(trials.found) > before:
-                best[k] = min(weight for weight, _ in trials.found[before:])
-        if best:
-            same = kinds[min(best, key=lambda k: best[k])]
-            others = [choice for choice in spread(varied(same), self.tries) if choice not in trials.tried]
-            trials.run(others, max(1, self.measured - self.measured // 2))
+                best[kind] = min(weight for weight, _ in trials.found[before:])
+        if best and self.measured > 1:
+            same = kinds[min(best, key=lambda kind: best[kind])]
+            trials.run([c for c in spread(same, self.tries) if c not in trials.tried], self.measured - 1)
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:
@@ -127,12 +126,6 @@ def simplicity(choice: Choice) -> tuple[int, ...]:
     copies = sum(chosen.slots) + chosen.move_slots + chosen.store_slots
     pieces = sum(t > p for t, p in zip(chosen.tiles, chosen.inner or chosen.tiles, strict=True))
     return copies, pieces, len(chosen.order)
-
-
-def varied(choices: list[Choice]) -> list[Choice]:
-    """The first with each choice of tiles, then the others."""
-    first = {choice.schedule.tiles: choice for choice in reversed(choices)}
-    return sorted(choices, key=lambda choice: first[choice.schedule.tiles] is not choice)
 
 
 def spread(choices: list[Choice], tries: int) -> list[Choice]:

@@ -23,6 +23,12 @@ TEXT = """func.func @main(%x: tensor<8x16xf16>, %w: tensor<16x8xf16>) -> tensor<
 """
 
 
+@pytest.fixture(autouse=True)
+def searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether or not another test has searched for the same."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "off")
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     (tmp_path / "p.mlir").write_text(TEXT)
