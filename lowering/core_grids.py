@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import prod
 
 from .axes import Axis
@@ -17,7 +18,13 @@ def core_grids(nest: Nest, available: int) -> list[tuple[int, ...]]:
     loaded outside a divided loop is loaded by all its cores, and that differs from axis to axis. Last, one core.
     """
     axes = nest.divisible
-    trips = [nest.trips(axis) for axis in axes]
+    found = _best_grids(tuple(nest.trips(axis) for axis in axes), available)
+    return list(dict.fromkeys([*(_by_axis(nest, axes, grid) for grid in found), ()]))
+
+
+@lru_cache(maxsize=1 << 12)
+def _best_grids(trips: tuple[int, ...], available: int) -> tuple[tuple[int, ...], ...]:
+    """The most promising grid for loops of so many tiles, and for each loop the one with most cores along it."""
     grids = list(_grids(trips, available))
 
     def weigh(grid: tuple[int, ...]) -> tuple[object, ...]:
@@ -27,10 +34,8 @@ def core_grids(nest: Nest, available: int) -> list[tuple[int, ...]]:
         return prod(-(-count // cores) for count, cores in zip(trips, grid, strict=True))
 
     best = min(grids, key=weigh)
-    found = [best]
-    for place in range(len(axes)):
-        found.append(min((g for g in grids if busiest(g) == busiest(best)), key=lambda g: (-g[place], weigh(g))))
-    return list(dict.fromkeys([*(_by_axis(nest, axes, grid) for grid in found), ()]))
+    alike = [grid for grid in grids if busiest(grid) == busiest(best)]
+    return best, *(min(alike, key=lambda grid: (-grid[place], weigh(grid))) for place in range(len(trips)))
 
 
 def _grids(trips: Sequence[int], available: int) -> Iterator[tuple[int, ...]]:

@@ -112,6 +112,14 @@ def test_more_cores_are_faster_until_the_pool_is_what_counts() -> None:
         assert size / rate + fixed <= found[cores] <= 1.25 * size / rate + fixed + 1400, (cores, found)
 
 
+def test_many_more_cores_than_tiles_change_nothing() -> None:
+    """And the search takes no longer: which grids there are for loops of so many tiles is found once."""
+    text = "func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf32> { %y = graph.softmax %x return %y : t }"
+    text = text.replace(": t }", ": tensor<16x64xf32> }")
+    few, many = (tilewright.compile(text, f"unified{{cores={n} max_cores={n}}}").analyze() for n in (1024, 100_000))
+    assert few.cycles == many.cycles
+
+
 def schedule(**fields: object) -> Schedule:
     base = Schedule("ab", (24, 40), (8, 16), "ab", "resident", hold=("ab",), slots=(1,))
     return base.with_(**fields)
