@@ -152,19 +152,20 @@ def _join(left: _Piece, right: _Piece, offset: tuple[int, ...]) -> _Piece:
 
 
 def _repeat(piece: _Piece, count: int, strides: tuple[int, ...]) -> _Piece:
-    """`count` copies of a piece, `strides` bytes apart, by doubling."""
-    result, done = piece, 1
-    power, size = piece, 1
-    remaining = count - 1
-    while remaining:
-        if remaining & 1:
-            result = _join(result, power, tuple(done * stride for stride in strides))
-            done += size
-        remaining >>= 1
-        if remaining:
-            power = _join(power, power, tuple(size * stride for stride in strides))
-            size *= 2
-    return result
+    """`count` copies of a piece, `strides` bytes apart."""
+    if count == 1:
+        return piece
+    ends = tuple((count - 1) * stride + end for stride, end in zip(strides, piece.ends, strict=True))
+    meet = piece.ends == strides
+    if piece.single:
+        if meet:
+            return _Piece(count * piece.first, count * piece.first, (), True, ends)
+        between = ((piece.first, count - 2),) if count > 2 else ()
+        return _Piece(piece.first, piece.first, between, False, ends)
+    lengths = Counter({length: count * times for length, times in piece.between})
+    for length in (piece.last + piece.first,) if meet else (piece.last, piece.first):
+        lengths[length] += count - 1
+    return _Piece(piece.first, piece.last, _items(lengths), False, ends)
 
 
 def _items(lengths: Counter[int]) -> tuple[tuple[int, int], ...]:

@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from ..dialects.dtypes import byte_width
 from ..dialects.graph_types import static_shape
-from ..dialects.target_model import Target
 from .axes import Axis
+from .facts import Facts
 from .footprint import Footprint, Held
 from .group import Node, Output
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Pin, Store
 from .regions import RegionDim, window_extent
-from .roles import Roles
 from .transfers import lengths_along
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
@@ -63,8 +62,8 @@ class Sizes:
 class _LeastFootprint(Footprint):
     """Live bytes as arrays (the sizes of what is held are some, whatever their annotation says)."""
 
-    def __init__(self, nest: Nest, target: Target, roles: Roles, sizes: Sizes) -> None:
-        super().__init__(nest, target, roles)
+    def __init__(self, nest: Nest, facts: Facts, sizes: Sizes) -> None:
+        super().__init__(nest, facts)
         self.sizes = sizes
 
     def region(self, item: Load | Pin, memory: str) -> int:
@@ -130,9 +129,9 @@ class Totals:
 class Bounder:
     """Walks a nest once."""
 
-    def __init__(self, nest: Nest, target: Target, roles: Roles, sizes: Sizes, totals: Totals) -> None:
-        self.nest, self.target, self.sizes, self.totals = nest, target, sizes, totals
-        self.footprint = _LeastFootprint(nest, target, roles, sizes)
+    def __init__(self, nest: Nest, facts: Facts, sizes: Sizes, totals: Totals) -> None:
+        self.nest, self.target, self.sizes, self.totals = nest, facts.target, sizes, totals
+        self.footprint = _LeastFootprint(nest, facts, sizes)
         self.path: list[Axis] = []
         self.bytes = np.zeros(sizes.shape, np.int64)
         self.reads: dict[Node, Numbers] = {}

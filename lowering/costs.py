@@ -77,25 +77,25 @@ class Costs:
         self.objective: Objective = objective
         self.effort = effort
         self.skew = skew
-        self.memo: dict[tuple[str, int], list[Choice] | str] = {}
+        self.memo: dict[tuple[str, int, bool], list[Choice] | str] = {}
         self.firsts: dict[tuple[str, int], Choice | str] = {}
 
     def choices(self, block: Block, times: int = 1) -> list[Choice]:
         """Schedules of a block, best first, by a search that is `times` longer. Raises NotFusable if there is none."""
-        found = self.all(block_key(block), block, times)
+        found = self.all(block_key(block), block, times, kinds=True)
         if isinstance(found, str):
             raise NotFusable(found)
         return found
 
     def best(self, block: Block, times: int = 1) -> Choice:
-        """The first of `choices`, which the cache may know. Raises NotFusable if there is none."""
+        """The best schedule by estimate, which the cache may know. Raises NotFusable if there is none."""
         key = block_key(block), times
         if key in self.firsts:
             _log.debug("a group that was searched before")
         else:
 
             def find() -> Choice | str:
-                found = self.all(key[0], block, times)
+                found = self.all(key[0], block, times, kinds=False)
                 return found if isinstance(found, str) else found[0]
 
             self.firsts[key] = remembered("estimate", self.question(*key), _FIRST, find)
@@ -108,19 +108,19 @@ class Costs:
         """Everything that the search for schedules of a group depends on."""
         return group, self.target.canonical, self.objective, self.effort * times, self.skew
 
-    def all(self, group: str, block: Block, times: int) -> list[Choice] | str:
+    def all(self, group: str, block: Block, times: int, kinds: bool) -> list[Choice] | str:
         """What the search finds, or why it finds nothing; `group` is the block's key."""
-        found = self.memo.get((group, times))
+        found = self.memo.get((group, times, kinds))
         if found is None:
-            found = self.memo[group, times] = self.look(block, self.effort * times)
+            found = self.memo[group, times, kinds] = self.look(block, self.effort * times, kinds)
             _log.debug("searched a group: %s", found if isinstance(found, str) else f"{len(found)} schedules")
         else:
             _log.debug("a group that was searched before")
         return found
 
-    def look(self, block: Block, effort: int) -> list[Choice] | str:
+    def look(self, block: Block, effort: int, kinds: bool) -> list[Choice] | str:
         try:
-            found = search(read_group(block), self.target, self.objective, effort, self.skew)
+            found = search(read_group(block), self.target, self.objective, effort, self.skew, kinds)
         except NotFusable as reason:
             return str(reason)
         except UserError as error:

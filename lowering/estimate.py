@@ -6,39 +6,39 @@ estimate of what the time simulation of the emitted program says.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import prod
-
-from xdsl.ir import Attribute
+from math import ceil, prod
 
 from ..dialects import cost
-from ..dialects.dtypes import accumulator_type, byte_width, compute_type, is_float, type_name
-from ..dialects.graph_primitives import MapOp, ReduceOp
+from ..dialects.dtypes import accumulator_type, byte_width, type_name
+from ..dialects.graph_primitives import ReduceOp
 from ..dialects.scalar import monoid
-from ..dialects.target_model import Target
+from ..dialects.target_model import Move
 from .axes import Axis
 from .cuts import Cut
+from .facts import Facts
 from .footprint import Footprint
 from .group import Node, Output
 from .nest import Accumulate, Compute, Item, Load, Loop, Nest, Pin, Slice, Store
 from .reduce_steps import two_step_cycles
-from .roles import Roles
 from .state import Skewed
 from .transfers import load_bytes, store_bytes
 
 
 @dataclass
 class Estimate:
-    """Bytes, cycles by engine, and cycles of the whole; `excess` is by how much the memories overflow."""
+    """Bytes, cycles by engine, and cycles of the whole; `excess` is by how much the memories overflow, `roomy` whether
+    they hold all slots throughout the loops: if not, some are filled late."""
 
     read_bytes: int = 0
     write_bytes: int = 0
     busy: Counter[str] = field(default_factory=Counter[str])
     peaks: dict[str, int] = field(default_factory=dict[str, int])
     excess: int = 0
+    roomy: bool = True
     cycles: int = 0
 
     @property
@@ -46,38 +46,43 @@ class Estimate:
         return self.read_bytes + self.write_bytes
 
 
-def estimate(nest: Nest, target: Target, roles: Roles, skewed: Skewed = 0) -> Estimate:
-    """Costs of a nest on a target; `skewed`: as if its stages ran ahead of one another as far as they may, with so many
-    buffers for what they hand over."""
-    return _Estimator(nest, target, roles, skewed).run()
+def estimate(nest: Nest, facts: Facts, skewed: Skewed = 0, roomy: bool = False) -> Estimate:
+    """Costs of a nest on the target of `facts`, which are those of its group; `skewed`: as if its stages ran ahead of
+    one another as far as they may, with so many buffers for what they hand over; `roomy`: memories overflow if they do
+    not hold all slots throughout the loops."""
+    return _Estimator(nest, facts, skewed).run(roomy)
 
 
 class _Estimator:
-    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: Skewed) -> None:
-        self.nest, self.target, self.roles = nest, target, roles
+    def __init__(self, nest: Nest, facts: Facts, skewed: Skewed) -> None:
+        self.nest, self.facts, self.target, self.roles = nest, facts, facts.target, facts.roles
+        target = facts.target
         self.cores = prod(nest.cores.values())
+        self.port, self.port_rate = 0, float(cost.port_rate(target, self.cores))  # cycles of one core's port
         self.shared = self.cores  # cores that do the same work where the walk is
         self.result = Estimate()
         self.path: list[Axis] = []
         self.times = 1  # executions of the body that is walked
         self.cut: Cut | None = None
-        self.footprint = Footprint(nest, target, roles, skewed)
+        self.footprint = Footprint(nest, facts, skewed)
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
         self.slots = dict(zip(nest.group.loads, nest.schedule.slots, strict=True))
         self.vector = target.vector_engine[0] if target.vector_engine else ""
         self.matrix = target.matrix_engine[0] if target.matrix_engine else ""
         self.stalls = 0
-        self.streams: Counter[int] = Counter()  # slots → iterations of the load that is issued most often
-        self.parts: dict[
-            Loop | None, Counter[str]
-        ] = {}  # cycles by engine, in each loop whose stages run ahead and outside
+        self.turns = 0  # cycles of loads that take turns with what uses them: there is one buffer
+        self.streams: list[tuple[int, int, int]] = []  # slots, iterations, cycles of each load of several slots
+        # Cycles by engine: in each loop whose stages run ahead, and outside.
+        self.parts: defaultdict[Loop | None, Counter[str]] = defaultdict(Counter)
         self.within: Loop | None = None
 
-    def run(self) -> Estimate:
+    def run(self, roomy: bool) -> Estimate:
         self.items(self.nest.items)
         result = self.result
-        result.peaks = self.footprint.peaks()
-        result.excess = sum(max(0, peak - self.target.memories[m].bytes) for m, peak in result.peaks.items())
+        least, most = self.footprint.peaks()
+        result.peaks = most if roomy else least
+        result.excess += sum(max(0, peak - self.target.memories[m].bytes) for m, peak in result.peaks.items())
+        result.roomy = all(peak <= self.target.memories[m].bytes for m, peak in most.items())
         result.cycles = self.total()
         return result
 
@@ -89,22 +94,21 @@ class _Estimator:
         stores = {m.engine for m in target.moves if m.destination == target.offchip and m.source == self.roles.vector}
         feeders = {m.engine for m in target.moves if m.destination in (self.roles.lhs, self.roles.rhs)} - loads
         side = loads | feeders | stores | {self.matrix}
-        chain = 0
+        chain = self.turns
         for loop, part in self.parts.items():
             links = [max([part[self.matrix], *(part[e] for e in feeders)])]
             links += [cycles for engine, cycles in part.items() if engine not in side]
             longest = sum(links) if loop is None else max(links)
             chain += longest + (sum(links) - longest) // (1 if loop is None else self.trips(loop))
-        bus = int(self.result.bytes / (self.cores * cost.port_rate(target, self.cores)))
         memory = target.offchip_memory
         latency = target.launch_cycles + memory.write_latency + memory.read_latency * (1 + self.stalls)
-        # With s slots, s loads are on their way while one is used: s iterations take at least one latency.
-        waits = [(count * memory.read_latency + chain) // slots for slots, count in self.streams.items()]
-        return max([chain, bus, *waits, *(busy[e] for e in stores)]) + latency
+        # With s slots, s iterations take as long as one from the start of its load to the end of its use.
+        waits = [(count * memory.read_latency + own + chain) // slots for slots, count, own in self.streams]
+        return max([chain, self.port, *waits, *(busy[e] for e in stores)]) + latency
 
     def spend(self, engine: str, cycles: int) -> None:
         self.result.busy[engine] += cycles
-        self.parts.setdefault(self.within, Counter())[engine] += cycles
+        self.parts[self.within][engine] += cycles
 
     def runs(self, node: Node) -> int:
         """How often a node is computed or loaded here."""
@@ -155,24 +159,26 @@ class _Estimator:
 
     def load(self, item: Load | Pin) -> None:
         node, slots = item.node, 1 if isinstance(item, Pin) else self.slots[item.node]
-        homes = self.footprint.load(item, slots)
+        homes, own = self.footprint.load(item, slots), 0
         for memory in homes:
             move = self.target.move(self.target.offchip, memory)
             if move is None:
                 continue
             size = self.shared * load_bytes(self.nest, item, tuple(self.path), self.target, move, self.cut)
             self.result.read_bytes += size
-            cycles = int(size / (self.cores * self.target.move_rate(move)))
+            cycles = self.transfers(size, move, self.runs(node))
             self.spend(move.engine, cycles)
+            own += cycles
             if self.within is not None and slots == 1:  # in turn with what uses it
                 user = self.vector if memory == self.roles.vector != self.roles.lhs_stage else self.matrix
                 self.parts[self.within][user] += cycles
+            elif item.fixed and slots == 1:
+                self.turns += cycles
         if item.fixed:
-            trips = self.runs(node)
             if slots == 1:
-                self.stalls += trips
+                self.stalls += self.runs(node)
             else:
-                self.streams[slots] = max(self.streams[slots], trips)
+                self.streams.append((slots, self.runs(node), own))
 
     def store(self, output: Output) -> None:
         memory = self.footprint.store(output)
@@ -182,7 +188,15 @@ class _Estimator:
             return
         size = store_bytes(self.nest, output, tuple(self.path), self.target, move)
         self.result.write_bytes += size
-        self.spend(move.engine, int(size / (self.cores * self.target.move_rate(move))))
+        self.spend(move.engine, self.transfers(size, move, self.times))
+
+    def transfers(self, size: int, move: Move, count: int) -> int:
+        """Cycles of one core's part of `size` bytes in `count` transfers, each of which takes whole cycles of its
+        engine and of the port: in a copy nothing else tells many small tiles from few large ones."""
+        count = max(count, 1)
+        each = size / (self.cores * count)
+        self.port += count * ceil(each / self.port_rate)
+        return count * ceil(each / self.target.move_rate(move))
 
     def elements(self, axes: frozenset[Axis]) -> int:
         return prod(self.nest.tiles[axis] for axis in axes)
@@ -191,7 +205,7 @@ class _Estimator:
         self.footprint.compute(node, accumulate)
         if node.kind == "contract":
             self.contract(node)
-            if accumulate and self.footprint.moved_apart(node):
+            if accumulate and self.facts.nodes[node].moved_apart:
                 size = self.elements(node.present)
                 self.spend(self.vector, _vector_cycles(self.target, "add", size, 4) * self.runs(node))
         elif node.kind == "reduce":
@@ -218,12 +232,11 @@ class _Estimator:
         return _reduce_cycles(self.target, name, elements, width, type_name(kind), last in node.reduced)
 
     def map(self, node: Node) -> None:
-        if self.footprint.done(node):
+        known = self.facts.nodes[node]
+        if known.done:
             return
-        fn = node.op.fn.data if isinstance(node.op, MapOp) else "fill" if node.kind == "iota" else "identity"
-        kinds = [widened(node.element), *(widened(source.element) for source in node.inputs)]
-        width = max(byte_width(kind) for kind in kinds)
-        cycles = _vector_cycles(self.target, fn, self.elements(node.present), width, type_name(kinds[-1]))
+        fn, width, kind = known.elementwise
+        cycles = _vector_cycles(self.target, fn, self.elements(node.present), width, kind)
         self.spend(self.vector, cycles * self.runs(node))
 
     def contract(self, node: Node) -> None:
@@ -251,19 +264,14 @@ class _Estimator:
             size = prod(self.inner[a] for a in source.present) * byte_width(source.element)
             self.spend(move.engine, int(size * repeats / self.target.move_rate(move)) * trips)
         out = prod(self.nest.tiles[a] for a in node.present) * byte_width(accumulator_type(lhs.element))
-        apart = self.footprint.moved_apart(node)
+        apart = self.facts.nodes[node].moved_apart
         own = [axis for axis in self.path if axis in node.reduced]
         outer = trips if apart or not own else prod(self.nest.trips(axis) for axis in self.path if axis not in own)
         move = self.target.move(self.roles.result or "", self.roles.vector)
-        if move is not None and (apart or self.footprint.to_vector(node)):
+        if move is not None and (apart or self.facts.nodes[node].to_vector):
             self.spend(move.engine, int(out / self.target.move_rate(move)) * outer)
 
 
 _vector_cycles = lru_cache(maxsize=1 << 15)(cost.vector_cycles)
 _reduce_cycles = lru_cache(maxsize=1 << 15)(cost.reduce_cycles)
 _two_step_cycles = lru_cache(maxsize=1 << 15)(two_step_cycles)
-
-
-def widened(kind: Attribute) -> Attribute:
-    """The type a value is kept in on chip: f32 for narrower floats."""
-    return compute_type(kind) if is_float(kind) else kind

@@ -257,7 +257,7 @@ class Exact:
             nest = search.place(search.schedule(state))
         except UserError:
             return None
-        return None if nest.cuts else Bounder(nest, search.target, search.roles, sizes, self.totals).run()
+        return None if nest.cuts else Bounder(nest, search.facts_of(nest), sizes, self.totals).run()
 
     def part(
         self, state: State, pinned: int | None, sizes: Sizes, bounds: Bounds, may: npt.NDArray[np.bool_]

@@ -5,20 +5,19 @@ Follows what `place` and `bufferize` do: where values lie, which elementwise res
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..dialects.dtypes import accumulator_type, byte_width
-from ..dialects.graph_primitives import MapOp
-from ..dialects.output_stage import can_do, output_stage
-from ..dialects.target_model import Target
+from ..dialects.dtypes import byte_width, element
+from .facts import Facts
 from .group import Node, Output
-from .kept_types import kept_type, rounded_already
+from .kept_types import kept_type
 from .nest import Load, Loop, Nest, Pin
 from .nest_stages import staged_loops
 from .reduce_steps import piece
 from .regions import region_of
-from .roles import Roles, product_apart, tile_bytes
+from .roles import tile_bytes
 from .state import Skewed
 
 Path: TypeAlias = tuple[int, ...]
@@ -26,7 +25,7 @@ Path: TypeAlias = tuple[int, ...]
 
 @dataclass(eq=False)
 class Held:
-    """One copy of a value in one memory: bytes, the loops it is made in, first and last position."""
+    """One copy of a value in one memory: bytes of a slot, the loops it is made in, first and last position."""
 
     memory: str
     size: int
@@ -34,7 +33,9 @@ class Held:
     start: int
     uses: list[tuple[int, Path]] = field(default_factory=list[tuple[int, Path]])
     end: int = 0
+    slots: int = 1
     dropped: bool = False
+    loaded: bool = False
     ahead: bool = False
     """Made in one iteration while the one before is used: the whole loop long."""
 
@@ -49,8 +50,8 @@ class Made:
 
 
 class Footprint:
-    def __init__(self, nest: Nest, target: Target, roles: Roles, skewed: Skewed = 0) -> None:
-        self.nest, self.target, self.roles = nest, target, roles
+    def __init__(self, nest: Nest, facts: Facts, skewed: Skewed = 0) -> None:
+        self.nest, self.facts, self.target, self.roles = nest, facts, facts.target, facts.roles
         self.staged = staged_loops(nest.items) if skewed else set[Loop]()
         self.slots = max(skewed, 1)
         self.loops: list[Loop] = []
@@ -62,14 +63,6 @@ class Footprint:
         self.made: list[Made] = []
         self.pins: dict[Node, list[Held]] = {}
         self.inner = dict(zip(nest.group.axes, nest.schedule.inner or nest.schedule.tiles, strict=True))
-        self.apart = product_apart(target)
-        self.users: dict[Node, list[tuple[Node | Output, int]]] = {node: [] for node in nest.group.nodes}
-        self.carried = {node.carry: node for node in nest.group.nodes if node.carry is not None}
-        for node in nest.group.nodes:
-            for operand, source in enumerate(node.inputs):
-                self.users[source].append((node, operand))
-        for output in nest.group.outputs:
-            self.users[output.node].append((output, 0))
 
     # --- walking --------------------------------------------------------------------------------------------------
 
@@ -93,16 +86,17 @@ class Footprint:
 
     def load(self, item: Load | Pin, slots: int) -> list[str]:
         """Defines a loaded region; the memories it goes to."""
-        memories = sorted({memory for memory, _ in self.homes(item.node)})
+        memories = [memory for memory, _ in self.facts.nodes[item.node].homes]
         if not self.path:
             slots = 1
-        sizes = [(memory, slots * self.region(item, memory)) for memory in memories]
+        sizes = [(memory, self.region(item, memory)) for memory in memories]
         if isinstance(item, Pin):
             self.pins[item.node] = [self.add(memory, size) for memory, size in sizes]
         else:
             for held in self.pins.get(item.node, []):
                 held.uses.append((self.position, self.path))
-            self.define(item.node, sizes)
+            for held in self.define(item.node, sizes):
+                held.slots, held.loaded = slots, True
         return memories
 
     def region(self, item: Load | Pin, memory: str) -> int:
@@ -116,18 +110,18 @@ class Footprint:
         if node.kind == "contract":
             for source, memory in zip(node.inputs, (self.roles.lhs, self.roles.rhs), strict=True):
                 if memory is not None and self.roles.subdivides:
-                    self.add(memory, self.piece(source, memory) * self.nest.schedule.move_slots)
+                    self.add(memory, self.piece(source, memory)).slots = self.nest.schedule.move_slots
         rows = self.pieces(node) if node.kind == "reduce" else None
         if rows is not None:
             _, lanes = rows
-            kept = [self.nest.tiles[a] for a in self.nest.group.axes if a in node.present]
-            width = byte_width(accumulator_type(node.inputs[0].element))
+            kept = [self.nest.tiles[a] for a in self.facts.nodes[node].axes]
+            width = self.facts.nodes[node].summed
             self.add(self.roles.vector, tile_bytes(self.target.memories[self.roles.vector], [*kept, lanes], width))
         if accumulate:
             self.use(node)
             self.accumulate(node)
             return
-        reduction = self.carried.get(node)
+        reduction = self.facts.carried.get(node)
         if reduction is not None:  # moved where it is kept
             self.scopes[-1][node] = self.use(reduction)
             return
@@ -140,112 +134,71 @@ class Footprint:
 
     def piece(self, source: Node, memory: str) -> int:
         """Bytes of one operand of the matrix engine."""
-        shape = [self.inner[a] for a in self.nest.group.axes if a in source.present]
-        return tile_bytes(self.target.memories[memory], shape, byte_width(source.element))
+        known = self.facts.nodes[source]
+        return tile_bytes(self.target.memories[memory], [self.inner[a] for a in known.axes], known.width)
 
     def hand_over(self, node: Node, made: list[Held]) -> None:
         """Slots for what one engine makes for another, if one runs ahead of the other."""
         if not self.loops or self.loops[-1] not in self.staged:
             return
-        product = node.kind == "contract"
-        crosses = any(isinstance(u, Node) and (u.kind == "contract") != product for u, _ in self.users[node])
+        crosses = self.facts.nodes[node].crosses
         for held in made:
             taken = self.roles.vector if node.kind == "contract" else self.roles.lhs_stage
             if crosses and (held.memory == taken or self.roles.result == self.roles.vector):
-                held.size, held.ahead = self.slots * held.size, True
+                held.slots, held.ahead = self.slots, True
 
     def pieces(self, node: Node) -> tuple[int, int] | None:
         """Elements of the rows that a reduction combines and of their pieces, where it takes two steps."""
         source = node.inputs[0]
-        axes = [a for a in self.nest.group.axes if a in source.present and self.nest.tiles[a] > 1]
+        axes = [a for a in self.facts.nodes[source].axes if self.nest.tiles[a] > 1]
         if self.nest.schedule.row_steps == 1 or not axes:
             return None
         if axes[-1] not in node.reduced or axes[-1].extent % self.nest.tiles[axes[-1]]:
             return None
-        row, width = self.nest.tiles[axes[-1]], byte_width(accumulator_type(source.element))
+        row, width = self.nest.tiles[axes[-1]], self.facts.nodes[node].summed
         lanes = piece(self.target, self.roles.vector, row, width, width)
         return None if lanes is None else (row, lanes)
 
     def accumulate(self, node: Node) -> None:
         """The part that a step adds, where it is not added as it is made; a running value beside the one before."""
-        width = byte_width(accumulator_type(node.inputs[0].element))
+        width = self.facts.nodes[node].summed
         vector = self.tile(node, self.roles.vector, width)
-        if self.moved_apart(node):
+        if self.facts.nodes[node].moved_apart:
             self.add(self.roles.result or "", self.tile(node, self.roles.result or "", width))
             part = self.add(self.roles.vector, vector)
             if self.loops[-1] in self.staged:
-                part.size, part.ahead = self.slots * part.size, True
+                part.slots, part.ahead = self.slots, True
         elif node.kind == "reduce":
             self.add(self.roles.vector, vector)
         if node.cascade and node.carry is None:
             self.add(self.roles.vector, vector)
 
-    def moved_apart(self, node: Node) -> bool:
-        """Whether a contraction is accumulated by the vector engine."""
-        return node.kind == "contract" and bool(node.cascade) and self.apart
-
-    def on_the_way(self, node: Node) -> bool:
-        """Whether the move that brings a product to the vector engine does the work of an operator."""
-        sources = [source for source in node.inputs if source.immediate is None]
-        move = self.target.move(self.roles.result or "", self.roles.vector)
-        if not isinstance(node.op, MapOp) or len(sources) != 1 or sources[0].kind != "contract" or move is None:
-            return False
-        alone = len(self.users[sources[0]]) == 1 and not any(isinstance(u, Output) for u, _ in self.users[node])
-        numbers = [number for source in node.inputs if (number := source.immediate) is not None]
-        stage = output_stage(node.op.fn.data, numbers, node.op.params)
-        return stage is not None and alone and not self.moved_apart(sources[0]) and can_do(move, stage, False)
-
     def store(self, output: Output) -> str:
-        """The memory that a result leaves from."""
-        held = self.use(output.node)
+        """The memory that a result leaves from. What is stored in loops has as many slots as the schedule says."""
+        node, held = output.node, self.use(output.node)
         direct = {h.memory for h in held if self.target.move(h.memory, self.target.offchip) is not None}
-        if output.node.kind == "contract" and self.roles.result in direct:
+        if node.kind == "contract" and self.roles.result in direct:
             return self.roles.result or ""
+        leaving = [h for h in held if h.memory == self.roles.vector and not h.loaded]
+        kept, wanted = kept_type(node, self.facts.uses(node)), element(self.nest.group.results[output.number]).attribute
+        if node.kind != "contract" and kept != wanted:  # cast on its way, into a buffer of its own
+            cast = self.add(self.roles.vector, self.tile(node, self.roles.vector, byte_width(wanted)))
+            self.made.append(Made(cast, held, self.position))
+            leaving = [cast]
+        for each in leaving:
+            if self.path:
+                each.slots = max(each.slots, self.nest.schedule.store_slots)
         return self.roles.vector
 
     # --- values ---------------------------------------------------------------------------------------------------
 
-    def to_vector(self, node: Node) -> bool:
-        """Whether a contraction's result is needed where the vector engine works."""
-        direct = self.target.move(self.roles.result or "", self.target.offchip) is not None
-        return any(
-            (isinstance(user, Node) and user.kind != "contract") or (isinstance(user, Output) and not direct)
-            for user, _ in self.users[node]
-        )
-
-    def uses(self, node: Node) -> list[Node | Output]:
-        return [user for user, _ in self.users[node]]
-
-    def done(self, node: Node) -> bool:
-        """Whether an operator takes the vector engine no time: the move before it or its producer did its work."""
-        return bool(node.inputs) and (self.on_the_way(node) or rounded_already(node, self.uses(node.inputs[0])))
+    def tile(self, node: Node, memory: str, width: int) -> int:
+        shape = [self.nest.tiles[a] for a in self.facts.nodes[node].axes]
+        return tile_bytes(self.target.memories[memory], shape, width)
 
     def homes(self, node: Node) -> list[tuple[str, int]]:
-        """Memories that hold a value, with bytes."""
-        roles, sizes = self.roles, dict[str, int]()
-        stages = [roles.lhs_stage, roles.rhs_stage]
-        for user, operand in self.users[node]:
-            if isinstance(user, Node) and user.kind == "contract":
-                stage = stages[operand]
-                if stage is not None:
-                    sizes[stage] = self.tile(node, stage, byte_width(node.element))
-        if self.moved_apart(node):
-            width = byte_width(accumulator_type(node.inputs[0].element))
-            sizes[roles.vector] = self.tile(node, roles.vector, width)
-        elif node.kind == "contract":
-            width = byte_width(accumulator_type(node.inputs[0].element))
-            result = roles.result or roles.vector
-            sizes[result] = self.tile(node, result, width)
-            if self.to_vector(node):
-                sizes[roles.vector] = self.tile(node, roles.vector, width)
-        elif node.kind != "load" or any(not isinstance(u, Node) or u.kind != "contract" for u, _ in self.users[node]):
-            kind = node.element if node.kind == "load" else kept_type(node, self.uses(node))
-            sizes[roles.vector] = self.tile(node, roles.vector, byte_width(kind))
-        return sorted(sizes.items())
-
-    def tile(self, node: Node, memory: str, width: int) -> int:
-        shape = [self.nest.tiles[a] for a in self.nest.group.axes if a in node.present]
-        return tile_bytes(self.target.memories[memory], shape, width)
+        """Memories that hold a value, with the bytes of its tile there."""
+        return [(memory, self.tile(node, memory, width)) for memory, width in self.facts.nodes[node].homes]
 
     def add(self, memory: str, size: int) -> Held:
         held = Held(memory, size, self.path, self.position, [(self.position, self.path)])
@@ -275,38 +228,62 @@ class Footprint:
             held.end = max(p if len(path) == depth else self.ends[path[depth]] for p, path in held.uses)
         for made in self.made:
             for operand in made.operands:
-                fits = operand.memory == made.result.memory and self.takes_over(operand, made.result)
-                if fits and not operand.dropped and operand.path == made.result.path and operand.end == made.position:
-                    operand.end = made.result.end
-                    made.result.dropped = True
-                    self.redirect(made.result, operand)
+                result, here = made.result, operand.path == made.result.path and operand.end == made.position
+                same = operand.memory == result.memory and not operand.dropped
+                if here and same and self.takes_over(operand, result):
+                    operand.end, operand.slots = result.end, max(operand.slots, result.slots)
+                    operand.ahead = operand.ahead or result.ahead
+                    result.dropped = True
+                    self.redirect(result, operand)
                     break
         for held in self.held:
             if held.ahead:
-                held.start, held.end = held.path[-1], self.ends[held.path[-1]]
+                held.start, held.end = self.around(held)
 
-    def peaks(self) -> dict[str, int]:
-        """Greatest number of live bytes of each memory."""
+    def around(self, held: Held) -> tuple[int, int]:
+        """Where the loop begins and ends in which something is held."""
+        return held.path[-1], self.ends[held.path[-1]]
+
+    def peaks(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Greatest number of live bytes of each memory; and if what has several slots lives as long as its loop: with
+        less, a slot is not filled while others are in use."""
         self.lifetimes()
-        peaks: dict[str, int] = {}
-        for memory in {held.memory for held in self.held}:
-            changes: list[tuple[int, int]] = []
-            for held in self.held:
-                if held.memory == memory and not held.dropped:
-                    changes += [(held.start, held.size), (held.end + 1, -held.size)]
-            live = peak = 0
-            for _, change in sorted(changes):
-                live += change
-                peak = max(peak, live)
-            peaks[memory] = peak
-        return peaks
+        least, roomy = dict[str, int](), dict[str, int]()
+        for held in self.held:
+            if not held.dropped:
+                least[held.memory] = roomy[held.memory] = 0
+        for memory in least:
+            here = [held for held in self.held if held.memory == memory and not held.dropped]
+            least[memory] = peak((held.start, held.end, held.slots * held.size) for held in here)
+            if any(held.slots > 1 and held.path for held in here):
+                lives = (self.around(held) if held.slots > 1 and held.path else (held.start, held.end) for held in here)
+                sizes = (held.slots * held.size for held in here)
+                roomy[memory] = peak((start, end, size) for (start, end), size in zip(lives, sizes, strict=True))
+            else:
+                roomy[memory] = least[memory]
+        return least, roomy
 
     def takes_over(self, operand: Held, result: Held) -> bool:
-        """Whether a result has room in the bytes of an operand. A narrower one has a buffer of its own, which cannot
-        lie in the slots of what is made ahead."""
-        return operand.size >= result.size and not (operand.ahead and operand.size > self.slots * result.size)
+        """Whether a result takes the bytes of an operand: `bufferize` makes it replace one of its own size, except a
+        load of several slots; the planner lays a narrower one over one where neither has several."""
+        single = operand.slots == result.slots == 1
+        if operand.loaded and operand.slots > 1:
+            return False
+        return operand.size == result.size or (operand.size > result.size and single)
 
     def redirect(self, old: Held, new: Held) -> None:
         """Later in-place results of `old` are results of `new`."""
         for made in self.made:
             made.operands = [new if operand is old else operand for operand in made.operands]
+
+
+def peak(lives: Iterable[tuple[int, int, int]]) -> int:
+    """The most bytes alive at a time, of first and last positions and sizes."""
+    changes: list[tuple[int, int]] = []
+    for start, end, size in lives:
+        changes += [(start, size), (end + 1, -size)]
+    live = most = 0
+    for _, change in sorted(changes):
+        live += change
+        most = max(most, live)
+    return most

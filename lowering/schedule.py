@@ -105,7 +105,7 @@ class SchedulePass(ModulePass):
         return best
 
     def compare(self, trials: Trials, choices: list[Choice]) -> None:
-        """Measures one of each kind, then others of the kind that was best."""
+        """Measures one of each kind, then others of the two kinds that were best."""
         kinds: dict[Kind, list[Choice]] = {}
         for choice in choices:
             kinds.setdefault(choice.kind, []).append(choice)
@@ -115,9 +115,9 @@ class SchedulePass(ModulePass):
             trials.run(spread(same, max(2, self.tries // len(kinds))), 1)
             if len(trials.found) > before:
                 best[kind] = min(weight for weight, _ in trials.found[before:])
-        if best and self.measured > 1:
-            same = kinds[min(best, key=lambda kind: best[kind])]
-            trials.run([c for c in spread(same, self.tries) if c not in trials.tried], self.measured - 1)
+        for kind in sorted(best, key=lambda kind: best[kind])[:2] if self.measured > 1 else ():
+            others = [c for c in spread(kinds[kind], self.tries) if c not in trials.tried]
+            trials.run(others, self.measured - 1)
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:

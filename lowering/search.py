@@ -19,6 +19,7 @@ from ..dialects.target_model import Target
 from .core_grids import core_grids
 from .estimate import Estimate, estimate
 from .exact import Exact
+from .facts import Facts
 from .group import Group
 from .nest import Nest, default_hold
 from .nest_build import place_nest
@@ -26,7 +27,7 @@ from .nest_stages import staged_loops
 from .online import derive
 from .place_routes import route
 from .roles import Roles
-from .state import SKEWS, SLOT_MODES, Skewed, State
+from .state import MOST_SLOTS, SKEWS, SLOT_MODES, Skewed, State
 from .tile_sizes import granularity, inner_tiles, known_tiles, round_up, tile_sizes
 
 _T = TypeVar("_T")
@@ -34,8 +35,8 @@ BOUNDED_STARTS = 2
 """Starts of descents that are followed by branch and bound, if something that they find fits."""
 
 Objective: TypeAlias = Literal["time", "traffic"]
-Kind: TypeAlias = tuple[str, Skewed]
-"""A strategy, and how stages run ahead of one another."""
+Kind: TypeAlias = tuple[str, Skewed, bool]
+"""A strategy, how stages run ahead of one another, and whether all slots fit through their loops."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,19 @@ class Choice:
     @property
     def kind(self) -> Kind:
         """What estimates compare well within."""
-        return self.schedule.strategy, self.skewed
+        return self.schedule.strategy, self.skewed, self.estimate.roomy
 
 
-def search(group: Group, target: Target, objective: Objective, effort: int = 400, skew: bool = True) -> list[Choice]:
+def search(
+    group: Group, target: Target, objective: Objective, effort: int = 400, skew: bool = True, kinds: bool = True
+) -> list[Choice]:
     """Schedules that fit the memories by estimate, best first. `effort` bounds the number of estimates per start;
-    `skew`: whether stages may run ahead of one another.
+    `skew`: whether stages may run ahead of one another; `kinds`: also the best schedules of every kind, for those who
+    measure what estimates do not say.
 
     Empty where nothing fits, not even the smallest tiles. Raises UserError for what the target cannot do at all.
     """
-    return Search(group, target, objective, effort, skew).run()
+    return Search(group, target, objective, effort, skew).run(kinds)
 
 
 class Search:
@@ -67,6 +71,7 @@ class Search:
         self.group, self.target, self.effort = group, target, effort
         self.objective: Objective = objective
         self.roles = Roles.of(target)
+        self.facts: dict[Group, Facts] = {}
         if any(node.kind == "contract" for node in group.nodes) and self.roles.lhs_stage is None:
             raise UserError(f"target '{target.name}' has no way to multiply matrices")
         self.check_vector()
@@ -103,18 +108,18 @@ class Search:
                         f"target '{self.target.name}' has no way on chip from '{made}' to '{needed}'", node.location
                     )
 
-    def run(self) -> list[Choice]:
-        fitting = self.fitting()
+    def run(self, kinds: bool = True) -> list[Choice]:
+        fitting = self.fitting(kinds)
         if self.rejection is not None and all(choice is None for choice in self.seen.values()):
             raise self.rejection  # not a matter of sizes: the machine lacks an operator or a type
         if not fitting:
             self.sizes = [tile_sizes(self.group, axis, self.target, fine=True) for axis in self.group.axes]
             self.blocks = [1] * len(self.sizes)
-            fitting = self.fitting()
+            fitting = self.fitting(kinds)
         unique = {(choice.schedule, choice.skewed): choice for choice in fitting}
         return sorted(unique.values(), key=self.key)
 
-    def fitting(self) -> list[Choice]:
+    def fitting(self, kinds: bool) -> list[Choice]:
         """What descending from all starts finds that fits."""
         for number, start in enumerate(self.starts()):
             if self.objective == "traffic" and number >= BOUNDED_STARTS and self.fits():
@@ -125,7 +130,7 @@ class Search:
                     self.evaluate(state)
         if self.objective == "traffic":
             self.improve()
-        else:
+        elif kinds:
             self.each_kind()
         return self.fits()
 
@@ -135,11 +140,11 @@ class Search:
         found = sorted(((choice, state) for state, choice in self.fits_by_state()), key=lambda pair: self.key(pair[0]))
         forms = (True, False) if self.cascades else (False,)
         skews: tuple[Skewed, ...] = (1, 2) if self.staged else (0,)
-        if not found or len(forms) * len(skews) == 1:
-            return
-        for online, skewed in product(forms, skews):
-            same = next((s for _, s in found if (s.online, s.skewed) == (online, skewed)), None)
-            self.descend(same or replace(found[0][1], online=online, skewed=skewed), kinds=False)
+        for online, skewed, roomy in product(forms, skews, (False, True) if found else ()):
+            wanted = online, skewed, roomy
+            same = next((s for c, s in found if (s.online, s.skewed, s.roomy or c.estimate.roomy) == wanted), None)
+            start = same or replace(found[0][1], online=online, skewed=skewed)
+            self.descend(replace(start, roomy=roomy), kinds=False)
 
     def improve(self) -> None:
         """The fewest bytes, and among schedules that move as many the fewest cycles."""
@@ -242,6 +247,8 @@ class Search:
                 )
         elif group == len(self.sizes) + 2:
             yield from (replace(state, slots=mode) for mode in SLOT_MODES if mode != state.slots)
+            depths = (n for n in (state.depth - 1, state.depth + 1) if 2 <= n <= MOST_SLOTS)
+            yield from (replace(state, depth=n) for n in depths if state.slots != "one")
         elif group == len(self.sizes) + 3:
             yield from self.trades(state)
         elif group == len(self.sizes) + 4:
@@ -317,7 +324,8 @@ class Search:
                     nest = self.place(nest.schedule.with_(cores=grids[min(state.cores, len(grids) - 1)]))
                 schedule = nest.schedule.with_(strategy=nest.strategy)
                 skewed = state.skewed if staged_loops(nest.items) else 0
-                self.seen[state] = Choice(schedule, estimate(nest, self.target, self.roles, skewed), skewed)
+                costs = estimate(nest, self.facts_of(nest), skewed, state.roomy)
+                self.seen[state] = Choice(schedule, costs, skewed)
             except UserError as error:
                 self.seen[state] = None
                 self.rejection = self.rejection or error
@@ -345,6 +353,12 @@ class Search:
         tiles = dict(zip(self.group.axes, schedule.tiles, strict=True))
         return Nest(same.group, schedule, same.items, tiles, same.passes, same.cutter, same.pins)
 
+    def facts_of(self, nest: Nest) -> Facts:
+        """Of the group of a nest: the online form is a group of its own."""
+        if nest.group not in self.facts:
+            self.facts[nest.group] = Facts(nest.group, self.target)
+        return self.facts[nest.group]
+
     def key(self, choice: Choice) -> tuple[int, ...]:
         found = choice.estimate
         if self.objective == "traffic":
@@ -362,7 +376,7 @@ class Search:
             held = default_hold(load, looped) & {group.axes[a] for a in state.order[:level]}
             hold.append("".join(names[axis] for axis in group.axes if axis in held))
             streams = (bool(order) and order[-1] in held) or state.slots == "all"
-            slots.append(2 if held and streams and state.slots != "one" else 1)
+            slots.append(state.depth if held and streams and state.slots != "one" else 1)
         tiles = dict(zip(group.axes, state.tiles, strict=True))
         inner = inner_tiles(group, tiles, self.target, self.roles)
         return Schedule(

@@ -7,7 +7,10 @@ from typing import Literal, TypeAlias
 
 Slots: TypeAlias = Literal["one", "stream", "all"]
 SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
-"""Buffers with two slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
+"""Buffers with several slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
+
+MOST_SLOTS = 4
+"""More than two hide a latency that is longer than the transfers."""
 
 
 Skewed: TypeAlias = Literal[0, 1, 2]
@@ -20,8 +23,9 @@ SKEWS: tuple[Skewed, ...] = (0, 1, 2)
 class State:
     """A point of the space. `order` lists all axes, reduced ones last; a load is held at those of its axes that come
     before its entry of `levels` there, and has `pins` tiles pinned. `online` asks for the derived form of reductions
-    that wait for one another, `skewed` for stages that run ahead (`Skewed`); `steps` as `Schedule.row_steps`;
-    `cores` numbers the ways to divide the loops among cores (`core_grids`)."""
+    that wait for one another, `skewed` for stages that run ahead (`Skewed`); `steps` as `Schedule.row_steps`; `cores`
+    numbers the ways to divide the loops among cores (`core_grids`). `roomy`: what does not fit with all slots kept
+    through their loops counts as too large. `depth`: slots of a buffer that has several."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
@@ -32,3 +36,5 @@ class State:
     pins: tuple[int, ...] = ()
     steps: int = 2
     cores: int = 0
+    roomy: bool = False
+    depth: int = 2

@@ -13,7 +13,7 @@ from ..dialects.graph_fused import FusedOp
 from ..dialects.schedule import Schedule
 from ..dialects.target_model import Target
 from .costs import Costs
-from .measure import measure, skews
+from .measure import Measured, measure, skews
 from .search import Choice, Kind
 
 _log = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ class Trials:
     failure: UserError | None = None
     found: list[tuple[tuple[int, int], Schedule]] = field(default_factory=list[tuple[tuple[int, int], Schedule]])
     tried: list[Choice] = field(default_factory=list[Choice])
+    costs_of: dict[Schedule, Measured | UserError] = field(default_factory=dict[Schedule, "Measured | UserError"])
 
     def run(self, choices: Sequence[Choice], fitting: int) -> None:
         """Measures choices in turn until so many of them fit."""
@@ -56,18 +57,28 @@ class Trials:
         if pattern is not None and len(schedules) > 1:
             tried = {pattern: schedules[pattern]}
         for number, schedule in tried.items():
-            try:
-                cost = measure(self.ctx, self.fused, schedule, self.target)
-            except UserError as error:
-                self.failure = self.failure or error
+            cost = self.cost(schedule)
+            if isinstance(cost, UserError):
+                self.failure = self.failure or cost
                 continue
-            tiles = "x".join(map(str, schedule.tiles))
-            _log.debug("%d cycles, %d bytes: tiles %s, order '%s'", cost.cycles, cost.bytes, tiles, schedule.order)
             results[number] = self.costs.weigh(cost), schedule
         if results and len(tried) > 1:
             self.patterns[choice.kind] = min(results, key=lambda number: results[number][0])
         self.found += results.values()
         self.fitting += bool(results)
+
+    def cost(self, schedule: Schedule) -> Measured | UserError:
+        """What a schedule costs, or why it does not fit. Choices of several kinds may be one schedule."""
+        if schedule not in self.costs_of:
+            try:
+                cost = measure(self.ctx, self.fused, schedule, self.target)
+            except UserError as error:
+                self.costs_of[schedule] = error
+            else:
+                tiles = "x".join(map(str, schedule.tiles))
+                _log.debug("%d cycles, %d bytes: tiles %s, order '%s'", cost.cycles, cost.bytes, tiles, schedule.order)
+                self.costs_of[schedule] = cost
+        return self.costs_of[schedule]
 
     def best(self) -> Schedule:
         """The one that costs least. Raises UserError, saying why the first did not fit, where none does."""

@@ -12,9 +12,9 @@ from tilewright.dialects.schedule import Schedule
 from tilewright.dialects.target import Target, load_target
 from tilewright.lowering.axes import Axis
 from tilewright.lowering.estimate import estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.group import Group
 from tilewright.lowering.nest_build import place_nest
-from tilewright.lowering.roles import Roles
 from tilewright.lowering.search import Search
 from tilewright.lowering.tile_sizes import all_sizes, granularity
 
@@ -86,7 +86,7 @@ def costs(group: Group, target: Target) -> dict[int, int]:
     for schedule in every_schedule(group, target):
         for each in with_pins(schedule):
             try:
-                cost = estimate(place_nest(group, each), target, Roles.of(target))
+                cost = estimate(nest := place_nest(group, each), Facts(nest.group, target))
             except UserError:
                 if each is schedule:
                     break  # no order for these loops; with pins: as many are too many

@@ -18,10 +18,10 @@ from tilewright.dialects.scalar import apply, lookup
 from tilewright.dialects.target import set_target, target_of
 from tilewright.lowering.cut_text import mask_lines
 from tilewright.lowering.estimate import estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.interval_rules import BINARY, INTEGERS, UNARY, apply_intervals
 from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
-from tilewright.lowering.roles import Roles
 from tilewright.lowering.static_values import Grid, interval
 from tilewright.lowering.traffic import predict
 from tilewright.runtime.machine import analyze
@@ -353,5 +353,5 @@ def test_two_loops_under_masks(join: str, monoid: str, other: str, order: str) -
     found = analyze(module)
     assert predict(module) == found.links
     machine = target_of(module)
-    estimated = estimate(place_nest(case.group(), schedule), machine, Roles.of(machine))
+    estimated = estimate(nest := place_nest(case.group(), schedule), Facts(nest.group, machine))
     assert estimated.read_bytes == sum(kernel.read_bytes for kernel in found.kernels)

@@ -30,10 +30,10 @@ from tilewright.lowering.cut_sections import Section
 from tilewright.lowering.cut_text import mask_lines
 from tilewright.lowering.cuts import Cut
 from tilewright.lowering.estimate import estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.nest import Nest
 from tilewright.lowering.nest_build import place_nest
 from tilewright.lowering.pipeline import parse_pipeline, run_pipeline
-from tilewright.lowering.roles import Roles
 from tilewright.lowering.static_values import Grid, constants, frontier
 from tilewright.lowering.sync_clip import Clip
 from tilewright.lowering.traffic import predict
@@ -148,7 +148,7 @@ def test_the_machine_moves_what_is_predicted(
     machine = target_of(module)
     moved = analyze(module)
     assert predict(module) == moved.links
-    found = estimate(nest_of(case, schedule), machine, Roles.of(machine))
+    found = estimate(nest := nest_of(case, schedule), Facts(nest.group, machine))
     assert found.read_bytes == sum(kernel.read_bytes for kernel in moved.kernels)
     check_order(module)
     inputs = inputs_of(case.module, 1)

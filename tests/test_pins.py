@@ -11,10 +11,10 @@ from tilewright.dialects.graph_fused import FusedOp
 from tilewright.dialects.schedule import Schedule
 from tilewright.dialects.target import load_target
 from tilewright.lowering.estimate import estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.measure import LOWERING, alone
 from tilewright.lowering.nest import Nest
 from tilewright.lowering.nest_build import place_nest
-from tilewright.lowering.roles import Roles
 from tilewright.runtime.machine import run
 from xdsl.context import Context
 
@@ -67,7 +67,7 @@ def bytes_and_results(text: str, schedule: Schedule, target: str) -> tuple[int, 
     fused = OneKernel.of(text).fused
     chosen = load_target(target)
     nest = place_nest(OneKernel.of(text).group(), schedule)
-    predicted = estimate(nest, chosen, Roles.of(chosen)).bytes
+    predicted = estimate(nest, Facts(nest.group, chosen)).bytes
     module = alone(fused, schedule, chosen)
     arrays = inputs_of(module, 1)
     for step in LOWERING:
@@ -109,7 +109,7 @@ def nest_of(schedule: Schedule, text: str = PRODUCT) -> Nest:
 def test_traffic_is_what_the_definition_says() -> None:
     """tiles × (p + (T − p)·reloads): w has 5 tiles of 72 × 16, 3 rows of tiles read each, 2 are pinned."""
     target = load_target("unified")
-    found = estimate(nest_of(product_schedule(pins=(0, 2, 0))), target, Roles.of(target))
+    found = estimate(nest := nest_of(product_schedule(pins=(0, 2, 0))), Facts(nest.group, target))
     x, w, b, y = 40 * 72 * 5, 72 * 16 * (2 + (5 - 2) * 3), 80 * 3, 40 * 80
     assert found.bytes == 2 * (x + w + b + y)
 

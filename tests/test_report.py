@@ -14,9 +14,9 @@ from rich.table import Table
 from tilewright.dialects.schedule import Schedule
 from tilewright.ir.source import print_module
 from tilewright.lowering.estimate import estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.group_build import read_group
 from tilewright.lowering.nest_build import place_nest
-from tilewright.lowering.roles import Roles
 
 import tilewright
 from tilewright.reporting import passes
@@ -113,7 +113,9 @@ def test_limits_of_tiles_are_what_the_estimate_says(name: str, target: str) -> N
             if tile.next is None or tile.next == tile.extent or schedule.inner:
                 continue
             sizes = [tile.next if n == tile.name else t for n, t in zip(schedule.axes, schedule.tiles, strict=True)]
-            found = estimate(place_nest(group, replace(schedule, tiles=tuple(sizes))), machine, Roles.of(machine))
+            found = estimate(
+                nest := place_nest(group, replace(schedule, tiles=tuple(sizes))), Facts(nest.group, machine)
+            )
             assert tile.overflow == {m: p for m, p in found.peaks.items() if p > machine.memories[m].bytes}
 
 

@@ -20,6 +20,7 @@ from tilewright.ir.source import load_module, print_module
 from tilewright.lowering import trials
 from tilewright.lowering.ahead import AHEAD, crossing
 from tilewright.lowering.costs import Costs
+from tilewright.lowering.estimate import Estimate
 from tilewright.lowering.fuse import FusePass
 from tilewright.lowering.measure import LOWERING, Measured, measure, skews
 from tilewright.lowering.outline import kernel_alone
@@ -316,8 +317,8 @@ def test_the_pattern_that_is_best_is_tried_though_two_patterns_are_one(monkeypat
     monkeypatch.setattr(trials, "measure", lambda _c, _g, chosen, _t: Measured(100, cycles[chosen]))
     for name in proposed:
         monkeypatch.setattr(trials, "skews", lambda *_, name=name: proposed[name])
-        found.measure(Choice(one, None, skewed=1))  # type: ignore[arg-type]
-    assert found.patterns == {(one.strategy, 1): 2} and found.fitting == 2
+        found.measure(Choice(one, Estimate(), skewed=1))
+    assert found.patterns == {(one.strategy, 1, True): 2} and found.fitting == 2
     assert [chosen for _, chosen in found.found] == [one, other, third, one]
 
 

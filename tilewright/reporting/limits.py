@@ -11,6 +11,7 @@ from tilewright.dialects.schedule import Schedule
 from tilewright.dialects.target import Target
 from tilewright.lowering.axes import Axis, NotFusable
 from tilewright.lowering.estimate import Estimate, estimate
+from tilewright.lowering.facts import Facts
 from tilewright.lowering.group import Group
 from tilewright.lowering.group_build import read_group
 from tilewright.lowering.nest_build import place_nest
@@ -71,7 +72,8 @@ def _axis(group: Group, axis: Axis, schedule: Schedule, now: Estimate, target: T
 
 
 def _estimate(group: Group, schedule: Schedule, target: Target) -> Estimate:
-    return estimate(place_nest(group, schedule), target, Roles.of(target))
+    nest = place_nest(group, schedule)
+    return estimate(nest, Facts(nest.group, target))
 
 
 def _overflow(found: Estimate, target: Target) -> Iterator[tuple[str, int]]:
