@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
@@ -20,7 +20,9 @@ from .attributes import int_values
 from .errors import UserError
 
 _A = TypeVar("_A", bound=Attribute)
-NUMBERS = ("move_slots", "store_slots", "row_steps", "split")
+NUMBERS = ("move_slots", "store_slots", "row_steps")
+Sums: TypeAlias = Literal["vector", "matrix"]
+SUMS: tuple[Sums, ...] = get_args(Sums)
 STRATEGIES = ("resident", "online", "multipass", "recompute")
 
 
@@ -41,7 +43,7 @@ class Schedule:
     pins           per load, whole tiles kept in a buffer of their own before the outer loop that would reload them
     skew           per stage of the loops that have several, iterations it runs ahead (software pipelining)
     row_steps      2: reductions along rows take two steps where that is faster; 1: never, which needs less memory
-    split          parts that a reduced axis is divided into, merged at the end
+    sums           matrix: sums of what a product over the same axes reads are products with ones; vector: they are not
     cores          per axis, cores among which the loop over its tiles is divided; the product takes part
     """
 
@@ -58,7 +60,7 @@ class Schedule:
     pins: tuple[int, ...] = ()
     skew: tuple[int, ...] = ()
     row_steps: int = 2
-    split: int = 1
+    sums: Sums = "vector"
     cores: tuple[int, ...] = ()
 
     def with_(self, **changes: object) -> Schedule:
@@ -120,9 +122,8 @@ class Schedule:
                 )
         if min(self.skew, default=0) < 0:
             raise UserError("schedule skew is how many iterations each stage runs ahead, at least 0")
-        for what, used in (("split", self.split != 1),):
-            if used:
-                raise UserError(f"schedule '{what}' is understood but not implemented by this compiler: remove it")
+        if self.sums not in SUMS:
+            raise UserError(f"schedule 'sums' is one of {', '.join(SUMS)}, got '{self.sums}'")
 
     def to_attr(self) -> DictionaryAttr:
         """The attribute; fields that have their default are left out."""
@@ -143,6 +144,8 @@ class Schedule:
             value = cast(int, getattr(self, name))
             if value != Schedule.__dataclass_fields__[name].default:
                 data[name] = IntegerAttr(value, i64)
+        if self.sums != "vector":
+            data["sums"] = StringAttr(self.sums)
         return DictionaryAttr(data)
 
     @staticmethod
@@ -158,7 +161,7 @@ class Schedule:
         values: dict[str, object] = {}
         for name, value in data.items():
             match name:
-                case "axes" | "order" | "strategy":
+                case "axes" | "order" | "strategy" | "sums":
                     values[name] = _expect(name, value, StringAttr, "a string").data
                 case "hold":
                     entries = cast(Sequence[Attribute], _expect(name, value, ArrayAttr, "a list of strings").data)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

@@ -153,11 +153,11 @@ class Footprint:
         axes = [a for a in self.facts.nodes[source].axes if self.nest.tiles[a] > 1]
         if self.nest.schedule.row_steps == 1 or not axes:
             return None
-        if axes[-1] not in node.reduced or axes[-1].extent % self.nest.tiles[axes[-1]]:
+        if axes[-1] not in node.reduced:
             return None
         row, width = self.nest.tiles[axes[-1]], self.facts.nodes[node].summed
         lanes = piece(self.target, self.roles.vector, row, width, width)
-        return None if lanes is None else (row, lanes)
+        return None if lanes is None or axes[-1].extent % lanes else (row, lanes)
 
     def accumulate(self, node: Node) -> None:
         """The part that a step adds, where it is not added as it is made; a running value beside the one before."""

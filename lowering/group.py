@@ -134,3 +134,27 @@ def axis_name(position: int) -> str:
     if position >= len(letter):
         raise NotFusable(f"more than {len(letter)} axes")
     return letter[position]
+
+
+def in_order(loads: list[Node], outputs: list[Output]) -> list[Node]:
+    """What outputs need, operands first; the loads in their old order before everything else."""
+    found = dict.fromkeys(loads)
+    pending = [(output.node, False) for output in reversed(outputs)]
+    open_: set[Node] = set()
+    while pending:
+        node, entered = pending.pop()
+        if entered:
+            found[node] = None
+            continue
+        if node in found or node in open_:
+            continue
+        if node.source is not None:  # there from the beginning of a step, or after the step of its source
+            found[node] = None
+            pending.append((node.source, False))
+            continue
+        open_.add(node)
+        pending.append((node, True))
+        if node.carry is not None:
+            pending.append((node.carry, False))
+        pending += [(source, False) for source in reversed(node.inputs)]
+    return list(found)

@@ -24,6 +24,7 @@ from ..dialects.schedule import Schedule
 from .axes import Axis
 from .cuts import Cutter
 from .group import Group, Node, Output
+from .matrix_sums import by_products
 from .nest import Accumulate, Compute, Goal, Item, Load, Loop, Nest, Pin, Slice, Store, is_cut
 from .online import derive
 from .pins import pinned
@@ -53,8 +54,12 @@ def place_nest(group: Group, schedule: Schedule) -> Nest:
         )
     schedule.check(len(group.loads))
     tiles = dict(zip(group.axes, schedule.tiles, strict=True))
+    if schedule.sums == "matrix":
+        group = by_products(group)
     if schedule.strategy == "online":
-        group = derive(group, frozenset(axis for axis in group.reduced if tiles[axis] < axis.extent)).group
+        group = derive(
+            group, frozenset(axis for axis in group.reduced if tiles[axis] < axis.extent), schedule.sums
+        ).group
     for tap in group.taps:
         if tiles[tap] != 1:
             raise UserError(f"schedule tile of axis '{names[tap]}' must be 1: it steps through a window")
@@ -94,11 +99,14 @@ class _Builder:
         for node in group.nodes:
             if node.source is not None:
                 self.states[node.kind][node.source] = node
+        self.uniform = uniform(group)
         self.kept: dict[Node, frozenset[Axis]] = {}
         self.keep_together()
 
     def needs(self, node: Node) -> frozenset[Axis]:
         """A node is computed where all of these are fixed."""
+        if node in self.uniform:
+            return frozenset()
         return (node.present | self.kept.get(node, frozenset())) & self.looped
 
     def keep_together(self) -> None:
@@ -273,6 +281,19 @@ class _Builder:
             ):
                 items.append(Compute(node))
                 self.available[-1].add(node)
+
+
+def uniform(group: Group) -> set[Node]:
+    """Tiles of equal numbers that are the same in every iteration: the other operand of a product says how much of them
+    counts. What a reduction reads of them has to end where its axis does."""
+    equal = {node for node in group.nodes if node.kind == "expand" and node.inputs[0].kind == "constant"}
+    found = equal - {output.node for output in group.outputs}
+    for node in group.nodes:
+        for source in equal & set(node.inputs):
+            other = next((each for each in node.inputs if each not in equal), None)
+            if node.kind != "contract" or other is None or not source.present <= other.present:
+                found.discard(source)
+    return found
 
 
 def loads_last(items: Sequence[Item]) -> list[Item]:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..dialects.dtypes import is_float
+from ..dialects.schedule import Sums
 from .axes import Axis
-from .group import Group, Node, Output
+from .group import Group, Node, Output, in_order
+from .matrix_sums import summed_by_products, with_ones
 from .online_nodes import Maker, is_cast
 from .online_rules import Rules
 from .online_state import States
@@ -38,14 +40,14 @@ class Derived:
         return list(found.values())
 
 
-def derive(group: Group, looped: frozenset[Axis]) -> Derived:
-    """The online form of a group whose `looped` axes are walked tile by tile."""
+def derive(group: Group, looped: frozenset[Axis], sums: Sums = "vector") -> Derived:
+    """The online form of a group whose `looped` axes are walked tile by tile; `sums` as in `Schedule`."""
     walks = dict.fromkeys(node.reduced & looped for node in group.reductions)
     refusals: dict[Node, str] = {}
     for walk in walks:
         if walk and not walk & group.taps:
             try:
-                group = _Derivation(group, walk, looped, refusals).run()
+                group = _Derivation(group, walk, looped, refusals).run(sums)
             except NotOnline as reason:
                 refusals.update((node, str(reason)) for node in group.reductions if node.reduced & looped == walk)
     return Derived(group, refusals)
@@ -66,7 +68,7 @@ class _Derivation:
         self.values: list[dict[Node, Value]] = [{}]
         self.states = States(self.maker, walk)
 
-    def run(self) -> Group:
+    def run(self, sums: Sums) -> Group:
         for node in self.group.nodes:
             if node.is_reduction and node.reduced & self.looped == self.walk:
                 self.reduction(node)
@@ -76,6 +78,8 @@ class _Derivation:
             return self.group
         for members in self.members:
             self.share_rounding(members)
+            if sums == "matrix":
+                self.sum_by_products(members)
         outputs = [Output(o.number, self.final[o.node], o.index) for o in self.group.outputs]
         nodes = in_order(self.group.loads, outputs)
         for members in self.members:
@@ -221,6 +225,11 @@ class _Derivation:
             if member.carry is not None and member.kind == "reduce" and member.inputs[0] in read:
                 member.inputs = [read[member.inputs[0]]]
 
+    def sum_by_products(self, members: list[Node]) -> None:
+        """Sums of what products read become products."""
+        for member, place in summed_by_products(members).items():
+            member.kind, member.inputs = "contract", with_ones(self.maker, member, place)
+
 
 def mark(members: list[Node], nodes: list[Node]) -> None:
     """Tells those members that move or are looked at while they run that one loop computes them."""
@@ -228,27 +237,3 @@ def mark(members: list[Node], nodes: list[Node]) -> None:
     cascade = [m for m in nodes if m in members and (m.carry is not None or m in watched)]
     for member in cascade:
         member.cascade = cascade
-
-
-def in_order(loads: list[Node], outputs: list[Output]) -> list[Node]:
-    """What outputs need, operands first; the loads in their old order before everything else."""
-    found = dict.fromkeys(loads)
-    pending = [(output.node, False) for output in reversed(outputs)]
-    open_: set[Node] = set()
-    while pending:
-        node, entered = pending.pop()
-        if entered:
-            found[node] = None
-            continue
-        if node in found or node in open_:
-            continue
-        if node.source is not None:  # there from the beginning of a step, or after the step of its source
-            found[node] = None
-            pending.append((node.source, False))
-            continue
-        open_.add(node)
-        pending.append((node, True))
-        if node.carry is not None:
-            pending.append((node.carry, False))
-        pending += [(source, False) for source in reversed(node.inputs)]
-    return list(found)

@@ -99,7 +99,11 @@ class Maker:
 
     def constant(self, value: float, like: Node) -> Node:
         """A number in the compute type of `like`."""
-        kind = compute_type(like.element)
+        return self.number(value, like, compute_type(like.element))
+
+    def number(self, value: float, like: Node, kind: Attribute | None = None) -> Node:
+        """A number in an element type, that of `like` unless `kind` says otherwise."""
+        kind = kind or like.element
         op = ConstantOp.of(np.asarray(value), kind)
         self.locate(op, like)
         return self.known_as(Node("constant", kind, (), [], op))

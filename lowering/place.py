@@ -161,7 +161,9 @@ class _Placer:
         if memory_of(value) == memory:
             return
         for move in needed_route(self.target, memory_of(value), memory, op):
-            value = self.move(value, move.destination, InsertPoint.before(before))
+            value = moved_already(value, move.destination, before) or self.move(
+                value, move.destination, InsertPoint.before(before)
+            )
         op.operands[index] = value
 
     def move(self, value: SSAValue, memory: str, point: InsertPoint, kind: Attribute | None = None) -> SSAValue:
@@ -230,6 +232,18 @@ class _Placer:
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def moved_already(value: SSAValue, memory: str, before: Operation) -> SSAValue | None:
+    """What a move further up in the block has brought to a memory: two products read one copy of an operand."""
+    for use in value.uses:
+        move = use.operation
+        if not isinstance(move, tile.MoveOp) or move.parent is not before.parent or move.scale or move.activation:
+            continue
+        same = memory_of(move.res[0]) == memory and tile.element_of(move.res[0]) == tile.element_of(value)
+        if same and move.is_before_in_block(before):
+            return move.res[0]
+    return None
 
 
 def memory_of(value: SSAValue) -> str:

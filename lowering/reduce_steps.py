@@ -16,7 +16,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, i64
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import cost, tile
@@ -49,7 +56,7 @@ def two_step_cycles(
 
 
 def reduce_in_steps(kernel: tile.KernelOp, target: Target) -> None:
-    """Rewrites the reductions of a placed kernel whose rows are known to be valid as a whole."""
+    """Rewrites the reductions of a placed kernel whose rows are known to be valid in whole pieces."""
     for op in [op for op in kernel.walk() if isinstance(op, tile.ReduceOp)]:
         kind, result = op.tiles[0].type, op.target.type
         assert isinstance(kind, TileType) and isinstance(result, TileType)
@@ -60,11 +67,34 @@ def reduce_in_steps(kernel: tile.KernelOp, target: Target) -> None:
         width, accumulated = byte_width(kind.element_type), byte_width(result.element_type)
         lanes = piece(target, kind.memory.data, kind.shape[last], width, accumulated)
         bounds = valid_bounds(op.tiles[0]) if lanes is not None else None
-        if lanes is not None and bounds is not None and bounds[last].covers(kind.shape[last]):
-            _split(op, axes, last, lanes, bounds)
+        whole = whole_pieces(bounds[last], kind.shape[last], lanes) if lanes is not None and bounds else None
+        if lanes is not None and bounds is not None and whole is not None:
+            _split(op, axes, last, lanes, bounds, whole)
 
 
-def _split(op: tile.ReduceOp, axes: set[int], last: int, lanes: int, bounds: Sequence[Bound]) -> None:
+def whole_pieces(valid: Bound, row: int, lanes: int) -> Bound | None:
+    """How many pieces of a row are valid, where each is as a whole or not at all."""
+    if valid.covers(row):
+        return Bound((), AffineConstantExpr(row // lanes))
+    divided = _divided(valid.expr, lanes)
+    return None if divided is None else Bound(valid.counters, divided)
+
+
+def _divided(expr: AffineExpr, divisor: int) -> AffineExpr | None:
+    """A sum of multiples of the divisor, divided by it."""
+    match expr:
+        case AffineConstantExpr(value=value) if value % divisor == 0:
+            return AffineConstantExpr(value // divisor)
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add, lhs=lhs, rhs=rhs):
+            left, right = _divided(lhs, divisor), _divided(rhs, divisor)
+            return None if left is None or right is None else left + right
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul, lhs=lhs, rhs=AffineConstantExpr(value=value)):
+            return lhs * (value // divisor) if value % divisor == 0 else None
+        case _:
+            return None
+
+
+def _split(op: tile.ReduceOp, axes: set[int], last: int, lanes: int, bounds: Sequence[Bound], valid: Bound) -> None:
     kind, result = op.tiles[0].type, op.target.type
     assert isinstance(kind, TileType) and isinstance(result, TileType)
     memory, shape, pieces = kind.memory.data, kind.shape, kind.shape[last] // lanes
@@ -72,8 +102,8 @@ def _split(op: tile.ReduceOp, axes: set[int], last: int, lanes: int, bounds: Seq
     # Dimension `last` of the tile is dimensions `last` and `last + 1` of the pieces.
     place: list[AffineExpr] = [AffineDimExpr(d + (d > last)) for d in range(len(shape))]
     place[last] = AffineDimExpr(last) * lanes + AffineDimExpr(last + 1)
-    whole = [Bound((), AffineConstantExpr(extent)) for extent in (pieces, lanes)]
-    cut_bounds = [*bounds[:last], *whole, *bounds[last + 1 :]]
+    lane = Bound((), AffineConstantExpr(lanes))
+    cut_bounds = [*bounds[:last], valid, lane, *bounds[last + 1 :]]
     view = _slice(op, op.tiles[0], TileType(cut, kind.element_type, memory), place, cut_bounds)
 
     reduced = {d + (d > last) for d in axes}
@@ -85,7 +115,7 @@ def _split(op: tile.ReduceOp, axes: set[int], last: int, lanes: int, bounds: Seq
     back[last] = AffineConstantExpr(0)
     one = Bound((), AffineConstantExpr(1))
     row_bounds = [one if d in axes else bound for d, bound in enumerate(bounds)]
-    row_bounds[last] = whole[1]
+    row_bounds[last] = lane
     seen = _slice(op, combined.res[0], TileType(flat, result.element_type, memory), back, row_bounds)
 
     across = _reduce(op, seen.res[0], {last}, result)

@@ -21,6 +21,7 @@ from .estimate import Estimate, estimate
 from .exact import Exact
 from .facts import Facts
 from .group import Group
+from .matrix_sums import summed_by_products
 from .nest import Nest, default_hold
 from .nest_build import place_nest
 from .nest_stages import staged_loops
@@ -82,9 +83,11 @@ class Search:
         self.seen: dict[State, Choice | None] = {}
         self.rejection: UserError | None = None
         self.proved = False
-        self.nests: dict[tuple[str, str, tuple[str, ...], str, tuple[int, ...]], Nest] = {}
-        self.cascades = bool(derive(group, group.reduced - group.taps).cascades)
+        self.nests: dict[tuple[str, str, tuple[str, ...], str, tuple[int, ...], str], Nest] = {}
+        derived = derive(group, group.reduced - group.taps)
+        self.cascades = bool(derived.cascades)
         products = [node.kind == "contract" for node in group.nodes if node.kind in ("contract", "map", "reduce")]
+        self.summable = any(summed_by_products(each.reductions) for each in (group, derived.group))
         self.staged = skew and any(products) and not all(products)
 
     def check_vector(self) -> None:
@@ -222,11 +225,11 @@ class Search:
 
     @property
     def groups(self) -> int:
-        return len(self.sizes) + 8
+        return len(self.sizes) + 9
 
     def neighbours(self, state: State, group: int) -> Iterator[State]:
         """Changes of one kind: the tile of axis `group`, or (after the axes) loop order, held loads, slots,
-        two tiles at once (by steps, then by one tile), the online form, stages that run ahead, cores."""
+        two tiles at once (by steps, then by one tile), the online form, stages that run ahead, cores, sums."""
         if group < len(self.sizes):
             for size in dict.fromkeys((*self.sizes[group], *self.near(state, group))):
                 if size != state.tiles[group]:
@@ -256,6 +259,9 @@ class Search:
         elif group == self.kinds[0]:
             if self.cascades:
                 yield replace(state, online=not state.online)
+        elif group == len(self.sizes) + 7:
+            if self.summable:
+                yield replace(state, sums="matrix" if state.sums == "vector" else "vector")
         elif group == self.kinds[1]:
             if self.staged:
                 yield from (replace(state, skewed=n) for n in SKEWS if n != state.skewed)
@@ -346,7 +352,7 @@ class Search:
     def place(self, schedule: Schedule) -> Nest:
         """The nest of a schedule. Where loops stand depends on which axes are looped over, their order and the held
         loads; nests that agree in these differ in their tiles only."""
-        key = (schedule.looped, schedule.order, schedule.hold, schedule.strategy, schedule.pins)
+        key = (schedule.looped, schedule.order, schedule.hold, schedule.strategy, schedule.pins, schedule.sums)
         same = self.nests.get(key)
         if same is None:
             same = self.nests[key] = place_nest(self.group, schedule)
@@ -392,6 +398,7 @@ class Search:
             store_slots=doubled if looped else 1,
             pins=state.pins if any(state.pins) else (),
             row_steps=state.steps,
+            sums=state.sums,
         )
 
 

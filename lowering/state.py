@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..dialects.schedule import Sums
+
 Slots: TypeAlias = Literal["one", "stream", "all"]
 SLOT_MODES: tuple[Slots, ...] = ("one", "stream", "all")
 """Buffers with several slots: none, those of loads that change in the innermost loop, those of all loads in loops."""
@@ -25,7 +27,7 @@ class State:
     before its entry of `levels` there, and has `pins` tiles pinned. `online` asks for the derived form of reductions
     that wait for one another, `skewed` for stages that run ahead (`Skewed`); `steps` as `Schedule.row_steps`; `cores`
     numbers the ways to divide the loops among cores (`core_grids`). `roomy`: what does not fit with all slots kept
-    through their loops counts as too large. `depth`: slots of a buffer that has several."""
+    through their loops counts as too large. `depth`: slots of a buffer that has several. `sums` as `Schedule.sums`."""
 
     tiles: tuple[int, ...]
     order: tuple[int, ...]
@@ -38,3 +40,4 @@ class State:
     cores: int = 0
     roomy: bool = False
     depth: int = 2
+    sums: Sums = "vector"

@@ -75,7 +75,7 @@ def test_loads_that_do_not_vary_are_hoisted() -> None:
         ({"inner": (8, 5)}, "must divide its tile"),
         ({"pins": (1,)}, "pins tiles of load 0, which no outer loop repeats"),
         ({"skew": (1, -1)}, "skew is how many iterations each stage runs ahead, at least 0"),
-        ({"split": 2}, "'split' is understood but not implemented"),
+        ({"sums": "cube"}, "'sums' is one of vector, matrix, got 'cube'"),
         ({"cores": (2,)}, "'cores' has an entry for each of 2 axes"),
     ],
 )
