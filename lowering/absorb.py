@@ -22,8 +22,10 @@ from typing import TypeAlias
 from ..dialects.dtypes import is_float
 from ..dialects.graph_primitives import ReduceOp
 from ..dialects.scalar import monoid
+from .axes import Axis
 from .group import Group, Node
 from .map_numbers import divided_by, keeps_numbers, map_of_numbers
+from .number_kinds import Kind, NumberKinds
 from .online_nodes import fn_of, number
 
 Facts: TypeAlias = Mapping[Node, float]
@@ -64,10 +66,12 @@ NEVER_NAN = {"exp", "exp2", "expm1", "sinh", "cosh", "reciprocal"}
 
 @dataclass(eq=False)
 class Absorber:
-    """The steps of one loop: `carried` are its accumulators."""
+    """The steps of one loop: `carried` are its accumulators, `fixed` its axis and those of the loops around it."""
 
     group: Group
     carried: Sequence[Node]
+    fixed: frozenset[Axis]
+    kinds: NumberKinds
     memo: dict[frozenset[tuple[Node, float]], Step] = field(default_factory=dict[frozenset[tuple[Node, float]], Step])
 
     @cached_property
@@ -79,7 +83,7 @@ class Absorber:
         """What a step does in a tile of which these facts hold."""
         key = frozenset(facts.items())
         if key not in self.memo:
-            self.memo[key] = _Evaluation(self.carried, facts).run()
+            self.memo[key] = _Evaluation(self, facts).run()
         return self.memo[key]
 
     @cached_property
@@ -128,8 +132,8 @@ def _fact(node: Node, facts: Facts) -> Value:
 
 
 class _Evaluation:
-    def __init__(self, carried: Sequence[Node], facts: Facts) -> None:
-        self.carried, self.facts = carried, facts
+    def __init__(self, loop: Absorber, facts: Facts) -> None:
+        self.carried, self.fixed, self.kinds, self.facts = loop.carried, loop.fixed, loop.kinds, facts
         self.values: dict[Node, Value] = {}
         self.assumed: set[Node] = set()
 
@@ -178,7 +182,13 @@ class _Evaluation:
             source = node.source
             assert source is not None
             return [*source.inputs, *([source.carry] if source.carry is not None else [])]
-        return [] if node.cascade else node.inputs
+        return [] if self.finished(node) else node.inputs
+
+    def finished(self, node: Node) -> bool:
+        """A reduction that other loops have computed, over other tiles than that of which the facts hold."""
+        return node.is_reduction and (
+            bool(node.cascade) or (node not in self.carried and bool(node.reduced & self.fixed))
+        )
 
     def found(self, node: Node) -> Value:
         if node in self.facts:
@@ -194,7 +204,7 @@ class _Evaluation:
                 return self.mapped(node, [self.values[source] for source in node.inputs])
             case "expand":
                 return self.values[node.inputs[0]]
-            case "reduce" | "contract" if not node.cascade and node not in self.carried:
+            case "reduce" | "contract" if not self.finished(node) and node not in self.carried:
                 return self.part(node) or Value("node", node=node)
             case _:
                 return Value("node", node=node)
@@ -258,22 +268,36 @@ class _Evaluation:
             low, high = (bound.number, high) if inside.fn == "max" else (low, bound.number)
             inside = inside.args[1 - inside.args.index(bound)]
         if isfinite(low) and isfinite(high):  # what lies between them, if it is a number at all
+            if inside.kind == "before":
+                return self.reached(inside.node, Kind.NAN)
             never = inside.kind == "map" and inside.fn in NEVER_NAN
             return _union([self.loads_under(arg) for arg in (inside.args if never else (inside,))])
-        if inside.kind != "before" or inside.node is None or inside.node.kind != "reduce":
+        if inside.kind != "before":
             return None
-        # A running maximum begins at −∞ and is finite from below once it is bounded there; from above it is what
-        # the inputs give it.
-        fn = combine_of(inside.node)
-        bounded, infinity = (isfinite(low), -inf) if fn == "max" else (isfinite(high), inf)
-        return _inputs_of(inside.node, infinity) if bounded else None
+        # A running maximum begins at −∞ and is finite from below once it is bounded there; from above it is what is
+        # known of what it is the maximum of.
+        beyond = Kind.HIGH if isfinite(low) else Kind.LOW if isfinite(high) else Kind.INFINITE
+        return self.reached(inside.node, beyond | Kind.NAN)
+
+    def reached(self, node: Node | None, never: Kind) -> frozenset[Node] | None:
+        """The loads that have to be finite for a maximum or minimum so far never to be such a number; None where it may
+        be one whatever they are."""
+        if node is None or node.kind != "reduce" or combine_of(node) not in ("max", "min"):
+            return None
+        begins = Kind.LOW if combine_of(node) == "max" else Kind.HIGH
+        possible = begins | (Kind.ANY if node.carry is not None else self.kinds.of(node.inputs[0]))
+        return None if possible & never else _loads_under(node)
 
     def finite_node(self, node: Node) -> frozenset[Node] | None:
         if node.kind == "iota" or not is_float(node.element):
             return frozenset()
         if node.kind == "load":
-            return _assumed(node)
+            if node.table is not None:
+                return frozenset() if self.kinds.of(node) in Kind.FINITE else None
+            return frozenset((node,))
         summed = node.kind == "reduce" and combine_of(node) == "add"
+        if self.finished(node) and node not in self.carried:
+            return None if self.kinds.of(node) & ~Kind.FINITE else _loads_under(node)
         if node.cascade or not (node.kind in FINITE_SUMS or summed):
             return None
         return _union([self.loads_under(self.of(source)) for source in node.inputs])
@@ -301,25 +325,18 @@ def _union(parts: Sequence[frozenset[Node] | None]) -> frozenset[Node] | None:
     return frozenset[Node]().union(*known) if len(known) == len(parts) else None
 
 
-def _assumed(load: Node, but: float = 0.0) -> frozenset[Node] | None:
-    """What has to be assumed for a load to be finite or `but`: that it is, unless it is known to be, or not to be."""
-    if load.table is None:
-        return frozenset((load,))
-    return frozenset() if load.table.finite(but) else None
-
-
-def _inputs_of(node: Node, infinity: float) -> frozenset[Node] | None:
-    """The loads under a node that are finite or not known; None where a known one is another infinity than this."""
-    found: list[frozenset[Node] | None] = []
-    pending, seen = [node], set[Node]()
+def _loads_under(node: Node) -> frozenset[Node]:
+    """The loads under a node that are not known."""
+    found: set[Node] = set()
+    pending, seen = [node], {node}
     while pending:
         here = pending.pop()
-        if here not in seen:
-            seen.add(here)
-            pending += here.inputs
-            if here.kind == "load":
-                found.append(_assumed(here, infinity))
-    return _union(found)
+        if here.kind == "load" and here.table is None:
+            found.add(here)
+        new = [source for source in _operands(here) if source not in seen]
+        pending += new
+        seen.update(new)
+    return frozenset(found)
 
 
 NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {

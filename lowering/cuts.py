@@ -16,6 +16,7 @@ from .absorb import Absorber, Facts, Step, needed_by
 from .axes import Axis
 from .cut_sections import EMPTY, FULL, MASKED, IntArray, Section, sections_of
 from .group import Group, Node
+from .number_kinds import NumberKinds
 from .static_values import Array, Grid, constants, frontier
 
 TELLING = (0.0, 1.0, np.inf, -np.inf)
@@ -100,7 +101,13 @@ class Cutter:
     """The cuts of a group's loops, for any tiles: what can be told of a loop beforehand is remembered."""
 
     group: Group
-    absorbers: dict[tuple[Node, ...], Absorber] = field(default_factory=dict[tuple[Node, ...], Absorber])
+    absorbers: dict[tuple[frozenset[Axis], tuple[Node, ...]], Absorber] = field(
+        default_factory=dict[tuple[frozenset[Axis], tuple[Node, ...]], Absorber]
+    )
+
+    @cached_property
+    def kinds(self) -> NumberKinds:
+        return NumberKinds(self.group)
 
     @cached_property
     def masks(self) -> tuple[Node, ...]:
@@ -112,7 +119,8 @@ class Cutter:
         """What masks say of the tiles of a loop inside those over `path`; None where they say nothing of any."""
         if not self.masks or not carried:
             return None
-        absorber = self.absorbers.setdefault(tuple(carried), Absorber(self.group, carried))
+        fixed = frozenset((*path, axis))
+        absorber = self.absorbers.setdefault((fixed, tuple(carried)), Absorber(self.group, carried, fixed, self.kinds))
         masks = [node for node in self.masks if node in absorber.under and node.present.intersection((*path, axis))]
         if not masks:
             return None

@@ -61,10 +61,6 @@ class Table:
         """The longest tiles along an axis of the table in which nothing changes along it."""
         return _step(self.known, self.offset, tuple(a.extent for a in self.axes), self.strides, self.axes.index(axis))
 
-    def finite(self, but: float) -> bool:
-        """Whether all elements are finite numbers, or `but`."""
-        return _finite(self.known, but)
-
 
 @lru_cache(maxsize=16)
 def _elements(known: Known) -> npt.NDArray[Any]:
@@ -72,12 +68,6 @@ def _elements(known: Known) -> npt.NDArray[Any]:
     array = np.ascontiguousarray(dense_array(known)).ravel()
     narrow = element(known.get_element_type()).kind == "float" and array.itemsize < 4
     return array.astype(np.float32) if narrow else array
-
-
-@lru_cache(maxsize=64)
-def _finite(known: Known, but: float) -> bool:
-    elements = _elements(known)
-    return bool((np.isfinite(elements) | (elements == but)).all())
 
 
 @lru_cache(maxsize=512)

@@ -18,7 +18,9 @@ from ..dialects.schedule import Sums
 from .axes import Axis
 from .group import Group, Node, Output, in_order
 from .matrix_sums import summed_by_products, with_ones
+from .number_kinds import NumberKinds
 from .online_nodes import Maker, is_cast
+from .online_proofs import Proofs
 from .online_rules import Rules
 from .online_state import States
 from .online_values import Core, Frontier, Move, NotOnline, Refused, Row, Settled, Shifted, Term, Value
@@ -66,7 +68,9 @@ class _Derivation:
         self.final: dict[Node, Node] = {}
         self.members: list[list[Node]] = [[]]
         self.values: list[dict[Node, Value]] = [{}]
-        self.states = States(self.maker, walk)
+        self.kinds = NumberKinds(group)
+        self.states = States(self.maker, walk, self.kinds)
+        self.proofs = Proofs(self.kinds, walk)
 
     def run(self, sums: Sums) -> Group:
         for node in self.group.nodes:
@@ -97,6 +101,7 @@ class _Derivation:
         if node.cascade and inputs != node.inputs:
             raise NotOnline("reductions over other axes, taken in one walk already, would need these")
         final = self.final[node] = self.maker.copy(node, inputs) if inputs else node
+        self.kinds.meaning.setdefault(final, node)
         for number in range(len(self.members)):
             found = [self.value(number, source) for source in node.inputs]
             if all(isinstance(value, Settled) for value in found):
@@ -110,7 +115,7 @@ class _Derivation:
                 self.values[number][node] = self.rules(number).apply(node, found)
 
     def rules(self, number: int) -> Rules:
-        return Rules(self.maker, self.states, self.members[number], self.looped)
+        return Rules(self.maker, self.states, self.members[number], self.looped, self.proofs)
 
     def value(self, number: int, node: Node) -> Value:
         return self.values[number].get(node) or Settled(self.final[node])
@@ -142,6 +147,7 @@ class _Derivation:
 
     def join(self, number: int, node: Node, result: Node, accumulators: list[Node]) -> None:
         self.final[node] = result
+        self.kinds.meaning.setdefault(result, node)
         for accumulator in accumulators:
             if accumulator not in self.members[number]:
                 self.members[number].append(accumulator)

@@ -11,6 +11,7 @@ from ..dialects.dtypes import byte_width, compute_type, is_float
 from .axes import Axis
 from .group import Node
 from .online_nodes import Maker, fn_of, number
+from .online_proofs import Proofs
 from .online_state import States, monoid_of
 from .online_values import Core, Frontier, Move, NotOnline, Refused, Settled, Shifted, Sums, Term, Value
 
@@ -21,8 +22,10 @@ POWERS = (2, 3, 4)
 class Rules:
     """The rules for one cascade: `members` are the reductions whose running values stand in for finished ones."""
 
-    def __init__(self, maker: Maker, states: States, members: list[Node], looped: frozenset[Axis]) -> None:
-        self.maker, self.states, self.members, self.looped = maker, states, members, looped
+    def __init__(
+        self, maker: Maker, states: States, members: list[Node], looped: frozenset[Axis], proofs: Proofs
+    ) -> None:
+        self.maker, self.states, self.members, self.looped, self.proofs = maker, states, members, looped, proofs
         self.walk = states.walk
 
     def apply(self, node: Node, values: list[Value]) -> Value:
@@ -71,7 +74,7 @@ class Rules:
         first, second = self.move_of(left), self.move_of(right)
         if first is not None and second is not None:
             move: Move = (*first, *((b, f, -s if minus else s) for b, f, s in second))
-            return Shifted(self.maker.copy(node, [self.now(left), self.now(right)], wide=True), move)
+            return Shifted(self.maker.copy(node, [self.now(left), self.now(right)], wide=True), move, node)
         other = self.sums(right)
         if minus:
             other = Sums([(self.negated(factor, core), core) for factor, core in other.parts])
@@ -86,7 +89,7 @@ class Rules:
         for value, other in ((left, right), (right, left)):
             if isinstance(value, Shifted) and isinstance(other, Settled) and not self.streams(other.node):
                 shifted = self.maker.map("mul", value.node, other.node, like=node)
-                return Shifted(shifted, self.scaled(value.move, other.node))
+                return Shifted(shifted, self.scaled(value.move, other.node), node)
             if isinstance(value, Frontier):
                 return Sums([(self.times(factor, value.node), core) for factor, core in self.sums(other).parts])
         return self.product(node, left, right)
@@ -109,7 +112,7 @@ class Rules:
         if isinstance(left, Shifted) and not self.streams(right.node):
             inverse = self.maker.map("div", self.maker.constant(1.0, right.node), right.node)
             shifted = self.maker.copy(node, [left.node, right.node], wide=True)
-            return Shifted(shifted, self.scaled(left.move, inverse))
+            return Shifted(shifted, self.scaled(left.move, inverse), node)
         return self.each(left, lambda entry: self.maker.map("div", entry, right.node, like=node))
 
     def raised(self, node: Node, values: list[Value]) -> Value:
@@ -125,6 +128,7 @@ class Rules:
         """exp(y) at a base, times exp(−difference) where the base moves."""
         if not isinstance(value, Shifted):
             raise NotOnline(f"{self.name(node)} of a product with a reduction that is not finished")
+        self.proofs.check(value)
         entry = self.maker.copy(node, [value.node], wide=True)
         return Sums([(None, Core([entry], [{0: [Term(powers=((fn_of(node), value.move),))]}]))])
 
@@ -134,7 +138,7 @@ class Rules:
             raise NotOnline("a cast rounds a value that is not finished: rounding is not moved through a sum")
         if isinstance(value, Shifted):
             move = self.reversed(value.move) if fn == "neg" else value.move
-            return Shifted(self.maker.copy(node, [value.node], wide=True), move)
+            return Shifted(self.maker.copy(node, [value.node], wide=True), move, node)
         if fn == "neg":
             parts = self.sums(value).parts
             return Sums([(self.negated(factor, core), core) for factor, core in parts])
@@ -149,7 +153,8 @@ class Rules:
             constant = number(other.node) if isinstance(other, Settled) else None
             if isinstance(value, Shifted) and constant in (float("inf"), float("-inf")):
                 inputs = [value.node, self.now(other)] if place == 0 else [self.now(other), value.node]
-                return Shifted(self.maker.copy(node, [condition.node, *inputs], wide=True), value.move)
+                move = self.proofs.chosen(value.move, condition.node, place == 0)
+                return Shifted(self.maker.copy(node, [condition.node, *inputs], wide=True), move, node)
         parts: list[tuple[Node | None, Core]] = []
         for place, value in enumerate(branches):
             for factor, core in self.sums(value).parts:
@@ -160,7 +165,12 @@ class Rules:
                     return self.maker.copy(node, [condition.node, *inputs], wide=True)
 
                 if not (isinstance(value, Settled) and number(value.node) == 0):
-                    parts.append((factor, Core([chosen(entry) for entry in core.entries], core.rows)))
+                    if factor is not None:
+                        self.proofs.check_factor(factor)
+                    moved = core.with_moves(
+                        lambda move, place=place: self.proofs.chosen(move, condition.node, place == 0)
+                    )
+                    parts.append((factor, Core([chosen(entry) for entry in core.entries], moved.rows)))
         return Sums(parts)
 
     # --- reductions -----------------------------------------------------------------------------------------------
@@ -171,7 +181,7 @@ class Rules:
             raise NotOnline("a reduction over another looped axis needs a value that is not finished")
         value = self.reduced(node, values)
         if isinstance(value, Shifted):
-            return Shifted(self.maker.reduce(node, value.node), value.move)
+            return Shifted(self.maker.reduce(node, value.node), value.move, node)
         return value
 
     def reduced(self, node: Node, values: list[Value]) -> Shifted | Sums:
@@ -191,6 +201,7 @@ class Rules:
         if name in ("max", "min"):
             if isinstance(value, Shifted):
                 self.check_move(node, value.move)
+                self.proofs.check(value)
                 return value
             raise NotOnline(f"a {name} of a product with a reduction that is not finished")
         if name != "sum":
@@ -234,7 +245,7 @@ class Rules:
     def now(self, value: Value) -> Node:
         """A value at the running bases."""
         match value:
-            case Settled(node) | Shifted(node, _):
+            case Settled(node) | Shifted(node):
                 return node
             case Frontier(node):
                 return self.states.base(node, self.members).running
@@ -248,6 +259,7 @@ class Rules:
             case Frontier(node):
                 return Sums([(node, Core.fixed(self.maker.constant(1.0, node)))])
             case Shifted(node, move):
+                self.proofs.check(value)
                 one = self.maker.constant(1.0, node)
                 return Sums([(None, Core([node, one], [{0: [Term()], 1: [Term(moves=(move,))]}, {1: [Term()]}]))])
             case Sums():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
+from xdsl.dialects.builtin import i1
 
 from ..dialects.dtypes import compute_type, element
 from ..dialects.graph_primitives import MapOp, ReduceOp
@@ -17,6 +18,7 @@ from ..dialects.graph_types import get_numbers
 from ..dialects.scalar import apply, lookup, monoid
 from .axes import Axis
 from .group import Node
+from .number_kinds import Kind, NumberKinds, of_number
 from .online_nodes import Maker, fn_of, number
 from .online_values import Base, Move, NotOnline
 
@@ -24,8 +26,8 @@ from .online_values import Base, Move, NotOnline
 class States:
     """The bases of one walk."""
 
-    def __init__(self, maker: Maker, walk: frozenset[Axis]) -> None:
-        self.maker, self.walk = maker, walk
+    def __init__(self, maker: Maker, walk: frozenset[Axis], kinds: NumberKinds) -> None:
+        self.maker, self.walk, self.kinds = maker, walk, kinds
         self.bases: dict[Node, Base] = {}
         self.inside: dict[Node, Node] = {}
         """What stands for the result of a reduction inside the loop, where its bases count as the true ones."""
@@ -34,10 +36,10 @@ class States:
         """The base of a finished value that needs `members`. Raises NotOnline."""
         if value not in self.bases:
             inside = rebuilt(value, self.inside.get, self.maker)
-            keep = self.keeper(inside, members)
-            running, previous = (keep(self.at(inside, kind, members)) for kind in ("running", "previous"))
-            final = keep(inside)
-            self.bases[value] = Base(running, previous, final, value, kept=final is not inside)
+            kept = self.kept(value, inside, members)
+            running, previous = (self.finite(self.at(inside, kind, members), kept) for kind in ("running", "previous"))
+            settled = self.settled(running, previous, kept)
+            self.bases[value] = Base(value, running, previous, settled, self.finite(inside, kept), value, kept)
         return self.bases[value]
 
     def at(self, value: Node, kind: str, members: list[Node]) -> Node:
@@ -65,46 +67,62 @@ class States:
 
     # --- infinities -----------------------------------------------------------------------------------------------
 
-    def keeper(self, value: Node, members: list[Node]) -> Callable[[Node], Node]:
-        """Keeps a base finite that begins at an infinity, so that differences of bases are numbers.
+    def kept(self, value: Node, inside: Node, members: list[Node]) -> Kind:
+        """The infinities that a base is kept from, so that differences of bases are numbers: that which it begins at
+        and those that it may be.
 
         A row of −∞ so far has the lowest finite number as its base: exp(−∞ − base) is 0, and so is the factor that
         moves this nothing to the first real base. At the end the difference to the true value says what the plain
         formula does of a row that never had one.
         """
-        start, certain = initial(value, members)
-        if np.isfinite(start):
-            return lambda node: node
+        start, certain = initial(inside, members)
         if np.isnan(start):
             raise NotOnline("a base that is no number before the first step")
-        return lambda node: self.finite(node, low=start < 0 or not certain, high=start > 0 or not certain)
+        begins = Kind.INFINITE if np.isinf(start) and not certain else of_number(start) & Kind.INFINITE
+        return begins | self.kinds.of(value) & Kind.INFINITE
 
-    def finite(self, node: Node, low: bool = True, high: bool = True) -> Node:
+    def finite(self, node: Node, kept: Kind) -> Node:
         """A value with infinities replaced by the greatest numbers."""
-        info = np.finfo(element(compute_type(node.element)).numpy)
-        if low:
-            node = self.maker.map("max", node, self.maker.constant(float(info.min), node))
-        if high:
-            node = self.maker.map("min", node, self.maker.constant(float(info.max), node))
+        low, high = self.ends(node)
+        if kept & Kind.LOW:
+            node = self.maker.map("max", node, low)
+        if kept & Kind.HIGH:
+            node = self.maker.map("min", node, high)
         return node
+
+    def ends(self, like: Node) -> tuple[Node, Node]:
+        info = np.finfo(element(compute_type(like.element)).numpy)
+        return self.maker.constant(float(info.min), like), self.maker.constant(float(info.max), like)
+
+    def settled(self, running: Node, previous: Node, kept: Kind) -> Node:
+        """The previous base; where that is still an infinity, the running one."""
+        if not kept:
+            return previous
+        low, high = self.ends(previous)
+        size = self.maker.map("abs", previous) if kept == Kind.INFINITE else previous
+        end = low if kept == Kind.LOW else high
+        return self.maker.map("select", self.maker.map("eq", size, end, to=i1), running, previous)
 
     # --- differences ----------------------------------------------------------------------------------------------
 
     def step(self, move: Move, factor: bool = False) -> Node:
-        """How much the value moves in one step of the loop; as a `factor` it is finite, so that it moves the nothing
-        before the first step to nothing."""
-        found = self.difference(move, lambda base: (base.running, base.previous))
+        """How much the value moves in one step of the loop, to be exponentiated (or as a `factor`, multiplied with what
+        was summed before). Nothing was summed at an infinity: it moves by nothing, or so that it stays nothing."""
+        found = self.difference(
+            move, lambda base, pull: (base.running, base.settled if factor or pull >= 0 else base.previous)
+        )
         assert found is not None
-        return self.finite(found) if factor and any(base.kept for base, _, _ in move) else found
+        return found
 
     def finish(self, move: Move, factor: bool = False) -> Node | None:
         """How much is left to the true value when the loop is over; None if nothing ever is."""
-        return self.difference(move, lambda base: (base.true, base.final))
+        return self.difference(move, lambda base, pull: (base.true, base.final))
 
-    def difference(self, move: Move, ends: Callable[[Base], tuple[Node, Node]]) -> Node | None:
+    def difference(self, move: Move, ends: Callable[[Base, float], tuple[Node, Node]]) -> Node | None:
+        """`ends` is told which way the first step of a base goes: down (< 0) where it makes the exponential zero."""
         total: Node | None = None
         for base, factor, sign in move:
-            to, start = ends(base)
+            to, start = ends(base, pull(base, factor, sign))
             if to is start:
                 continue
             part = self.maker.map("sub", to, start) if sign > 0 else self.maker.map("sub", start, to)
@@ -112,6 +130,12 @@ class States:
                 part = self.maker.map("mul", part, factor)
             total = part if total is None else self.maker.map("add", total, part)
         return total
+
+
+def pull(base: Base, factor: Node | None, sign: float) -> float:
+    """Which way a value goes in the first step of a base: a maximum leaves the lowest number, x − max falls."""
+    known = 1.0 if factor is None else number(factor) or 0.0
+    return sign * known * {Kind.LOW: 1.0, Kind.HIGH: -1.0}.get(base.kept, 0.0)
 
 
 def monoid_of(node: Node) -> str:

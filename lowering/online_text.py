@@ -153,6 +153,8 @@ class _Writer:
             left, right = node.inputs
             text = self.bound(left, binds) + INFIX[fn] + self.bound(right, binds + (fn in ("sub", "div")))
             return cut(text), binds
+        if settles(node):  # a base before the step, or after it where there was none
+            return self.seen[node.inputs[2]]
         inside = [self.seen[source][0] for source in node.inputs]
         if fn == "square":
             return f"{self.bound(node.inputs[0], 3)}²", 3
@@ -162,6 +164,15 @@ class _Writer:
         if lowest:  # a base kept finite
             return self.seen[node.inputs[0]]
         return cut(f"{'−' if fn == 'neg' else fn}({', '.join(inside)})"), 3
+
+
+def settles(node: Node) -> bool:
+    """Whether a node is a previous base that gives way to the running one (`States.settled`)."""
+    if fn_of(node) != "select":
+        return False
+    condition = node.inputs[0]
+    ends = condition.kind == "map" and fn_of(condition) == "eq"
+    return ends and abs(number(condition.inputs[1]) or 0.0) > _FINITE
 
 
 def cut(text: str) -> str:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from .axes import NotFusable
 from .group import Node
+from .number_kinds import Kind
 
 
 class NotOnline(NotFusable):
@@ -29,14 +30,17 @@ class Base:
     """What stands for a finished value inside the loop: expressions over running and previous values, and at the end.
 
     `true` is the value itself; `final` what the running one has become at the end of the loop: the same, but kept from
-    the infinities that a row begins with (`kept`).
+    the infinities that a row begins with (`kept`: which). `settled` is the previous one, or where that is still such an
+    infinity the running one: nothing was summed yet.
     """
 
+    value: Node
     running: Node
     previous: Node
+    settled: Node
     final: Node
     true: Node
-    kept: bool
+    kept: Kind = Kind.NONE
 
 
 Move: TypeAlias = tuple[tuple[Base, Node | None, float], ...]
@@ -81,6 +85,16 @@ class Core:
         """Every difference that T is made of."""
         terms = [term for row in self.rows for sums in row.values() for term in sums]
         return [move for term in terms for move in (*term.moves, *(m for _, m in term.powers))]
+
+    def with_moves(self, change: Callable[[Move], Move]) -> Core:
+        """The same with other moves."""
+
+        def changed(term: Term) -> Term:
+            powers = tuple((fn, change(move)) for fn, move in term.powers)
+            return Term(term.coefficient, tuple(change(move) for move in term.moves), powers)
+
+        rows = [{j: [changed(term) for term in terms] for j, terms in row.items()} for row in self.rows]
+        return Core(self.entries, rows)
 
     def product(self, other: Core, entry: Callable[[Node, Node], Node]) -> Core:
         """All products of an entry of this and one of the other; equal ones are kept once."""
@@ -139,10 +153,12 @@ class Frontier:
 
 @dataclass(eq=False)
 class Shifted:
-    """A streamed value that grows by `move` when the bases move; `node` is it at the running bases."""
+    """A streamed value that grows by `move` when the bases move; `node` is it at the running bases, `origin` the value
+    itself in the group that is derived from."""
 
     node: Node
     move: Move
+    origin: Node
 
 
 @dataclass(eq=False)

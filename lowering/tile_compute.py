@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
@@ -30,6 +30,9 @@ class ComputeEmitter(EmitterBase):
         if node.kind == "expand" and node.inputs[0].kind == "constant":
             self.define(node, self.constant(node.inputs[0], frame))
             return
+        if node.kind == "expand" and self.ends_inside(node):
+            self.define(node, self.repeated(node, frame))
+            return
         operands: list[SSAValue] = []
         slots: list[Attribute] = []
         for source in node.inputs:
@@ -51,6 +54,28 @@ class ComputeEmitter(EmitterBase):
         op = tile.MapOp.create(operands=operands, result_types=[self.tile_type(frame, kind)], properties=properties)
         self.add(op, node)
         self.define(node, Tile(op.results[0], frame))
+
+    def ends_inside(self, node: Node) -> bool:
+        """Whether a value is repeated along an axis whose last tile is not full."""
+        new = node.present - node.inputs[0].present
+        return any(axis.extent % self.nest.tiles[axis] for axis in new)
+
+    def repeated(self, node: Node, frame: Frame) -> Tile:
+        """A value repeated along axes as far as they reach: what is valid is what is in a tile that says so."""
+        there = tile.FillOp.create(
+            operands=list(self.counters),
+            result_types=[self.tile_type(frame, i1)],
+            properties={"value": scalar_attribute(1, i1), "valid": self.valid(frame)},
+        )
+        self.add(there, node)
+        source = self.framed(self.lookup(node.inputs[0]), frame)
+        op = tile.MapOp.create(
+            operands=[there.results[0], source, source],
+            result_types=[self.tile_type(frame, tile.element_of(source))],
+            properties={"fn": StringAttr("select")},
+        )
+        self.add(op, node)
+        return Tile(op.results[0], frame)
 
     def iota(self, node: Node) -> None:
         assert isinstance(node.op, IotaOp)

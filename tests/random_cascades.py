@@ -61,3 +61,74 @@ def cascades(draw: st.DrawFn) -> str:
     shape = f"tensor<{rows}x{cols}xf32>"
     head = f"func.func @main(%x: {shape}, %z: {shape}, %g: tensor<{cols}xf32>, %w: tensor<{cols}x{wide}xf32>)"
     return "\n".join([f"{head}\n    -> ({kinds}) {{", *lines, f"  func.return {values} : {kinds}", "}"])
+
+
+MASKS = ("graph.le %j, %i", "graph.lt %i, %j", "graph.gt %j, %i", "graph.eq %i, %j")
+CONSTANTS = {"low": "0xFF800000", "high": "0x7F800000", "zero": "0.0", "minus": "-1.5", "half": "0.5"}
+GREATEST = 20.0
+"""What is at most exponentiated: nothing overflows by itself, infinities come from masks."""
+
+
+@st.composite
+def masked_cascades(draw: st.DrawFn) -> str:
+    """A function of `x` and `z` (rows × cols) whose values are masked by ±∞ or 0, and made of such ones by operators
+    that turn −∞ into +∞, or an infinity into a number again; every reduction is a result."""
+    rows, cols = draw(st.integers(1, 9)), draw(st.integers(2, 24))
+    shape, row = f"tensor<{rows}x{cols}xf32>", f"tensor<{rows}x1xf32>"
+    lines = [
+        f"%i = graph.iota {{dim = 0 : i64}} : tensor<{rows}x1xi32>",
+        f"%j = graph.iota {{dim = 1 : i64}} : tensor<1x{cols}xi32>",
+        f"%m = {draw(st.sampled_from(MASKS))}",
+        *(f"%{name} = graph.constant dense<{value}> : tensor<f32>" for name, value in CONSTANTS.items()),
+    ]
+    streamed, reduced = {"%x": 4.0, "%z": 4.0}, dict[str, float]()
+    results: list[str] = []
+
+    def add(kind: dict[str, float], bound: float, text: str) -> str:
+        name = f"%v{len(lines)}"
+        lines.append(f"{name} = graph.{text}")
+        kind[name] = bound
+        return name
+
+    def reduce(value: str) -> str:
+        fn = draw(st.sampled_from(("max", "min", "max", "min", "sum", "mean")))
+        bound = streamed[value] * (cols if fn == "sum" else 1)
+        results.append(add(reduced, bound, f"reduce_{fn} {value} {{axes = [-1], keepdims}}"))
+        return results[-1]
+
+    for _ in range(draw(st.integers(3, 9))):
+        value = draw(st.sampled_from(list(streamed)))
+        bound = streamed[value]
+        match draw(st.sampled_from(("mask", "mask", "neg", "scale", "shift", "shift", "exp", "exp", "pair", "reduce"))):
+            case "mask":
+                pair = [value, f"%{draw(st.sampled_from(('low', 'high', 'zero')))}"]
+                first, second = pair if draw(st.booleans()) else pair[::-1]
+                add(streamed, bound, f"where %m, {first}, {second}")
+            case "neg":
+                add(streamed, bound, f"neg {value}")
+            case "scale":
+                add(streamed, 2 * bound, f"mul {value}, %{draw(st.sampled_from(('minus', 'half')))}")
+            case "shift":
+                one = draw(st.sampled_from(list(reduced))) if reduced and draw(st.booleans()) else reduce(value)
+                pair = [value, one] if draw(st.booleans()) else [one, value]
+                fn = draw(st.sampled_from(("sub", "sub", "add")))
+                made = add(streamed, bound + reduced[one], f"{fn} {pair[0]}, {pair[1]}")
+                if streamed[made] <= GREATEST and draw(st.booleans()):
+                    add(streamed, 1e9, f"exp {made}")
+            case "exp" if bound <= GREATEST:
+                add(streamed, 1e9, f"exp {value}")
+            case "pair":
+                other = draw(st.sampled_from(list(streamed)))
+                add(
+                    streamed,
+                    bound + streamed[other],
+                    f"{draw(st.sampled_from(('sub', 'add', 'max')))} {value}, {other}",
+                )
+            case _:
+                reduce(value)
+    results.append(add(reduced, 0.0, f"reduce_sum {list(streamed)[-1]} {{axes = [-1], keepdims}}"))
+    results = list(dict.fromkeys(results))
+    kinds = ", ".join([row] * len(results))
+    body = [f"  {line}" for line in lines]
+    head = f"func.func @main(%x: {shape}, %z: {shape}) -> ({kinds}) {{"
+    return "\n".join([head, *body, f"  func.return {', '.join(results)} : {kinds}", "}"])
