@@ -159,9 +159,14 @@ class InstructionOp(IRDLOperation):
 @irdl_op_definition
 class DmaOp(InstructionOp, OutputStage):
     """`args` = source, destination: copies the active region (equal shapes); scales, activates and casts on the way if
-    the move can (`output_stage.py`)."""
+    the move can (`output_stage.py`).
+
+    `early`: it loads from off chip, and where its engine has executed nothing else since the launch it need not wait
+    for the launch before to end.
+    """
 
     name = "hardware.dma"
+    early = opt_prop_def(UnitAttr)
 
     def verify_(self) -> None:
         self.expect_inputs(1)

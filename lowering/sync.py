@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import hardware
 from ..dialects.errors import UserError
 from ..dialects.target import target_of
+from .early import load_early
 from .sync_clip import Roots
 from .sync_conflicts import Conflicts, conflicts_of
 from .sync_events import Event, Placed, item_op, least_events
@@ -33,17 +34,25 @@ class SyncPass(ModulePass):
     4. Events of two engines share a number where their signals and waits come in the same order, or apart; where the
        numbers of the target do not do, two events become one that orders more.
 
+    With `early`, loads at the front of a kernel begin before the launch before has ended, where they read what is there
+    and fill bytes that it leaves free: they are marked, brought before other loads of their engine, and buffers of
+    alternate kernels are moved apart in memory (lowering/early.py).
+
     Rejects (UserError) kernels that need more events at a time than the target has.
     """
 
     name = "sync"
 
+    early: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         slots = target_of(op).event_slots
+        for old in [o for o in op.walk() if isinstance(o, hardware.EventOp)]:
+            Rewriter.erase_op(old)
+        if self.early:
+            load_early(op)
         roots = shared_buffers(op)
         for kernel in [k for k in op.ops if isinstance(k, hardware.KernelOp)]:
-            for old in [o for o in kernel.walk() if isinstance(o, hardware.EventOp)]:
-                Rewriter.erase_op(old)
             trace = trace_of(kernel, roots)
             conflicts = conflicts_of(trace, roots)
             events, numbers = choose(kernel, trace, conflicts, slots)

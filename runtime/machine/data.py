@@ -20,6 +20,7 @@ from .access import Access, access
 from .affine import Counters
 from .batch import Plan
 from .cases import Case, Cases
+from .early import early_loads
 from .errors import MachineError
 from .history import last_write
 from .memory import MemoryBytes
@@ -30,6 +31,8 @@ from .queues import interleaved
 from .replay import Replay
 
 Array: TypeAlias = npt.NDArray[Any]
+Loaded: TypeAlias = "tuple[Instruction, tuple[int, ...]]"
+"""A load and the counters of the loops around it."""
 Loader: TypeAlias = Callable[[str, str], Array]
 
 
@@ -39,6 +42,15 @@ class Counted:
 
     links: Counter[str] = field(default_factory=Counter[str])
     instructions: int = 0
+
+
+@dataclass
+class _Coming:
+    """Early loads of the next launch, their engines, and how many instructions these still have to execute before."""
+
+    items: list[Loaded] = field(default_factory=list[Loaded])
+    engines: set[str] = field(default_factory=set[str])
+    left: int = 0
 
 
 class DataRun:
@@ -53,6 +65,7 @@ class DataRun:
     ) -> None:
         self.program, self.cases, self.plans, self.options = program, cases, plans, options
         self.target = program.target
+        self.loaded: list[Loaded] = []
         try:
             self.memories = {
                 name: MemoryBytes(size, options.poison, options.check_owner)
@@ -113,10 +126,11 @@ class DataRun:
 
     # --- execution ------------------------------------------------------------------------------------------------
 
-    def launch(self, launch: Launch) -> Counted:
-        """Runs one kernel. On-chip memories start as poison."""
+    def launch(self, launch: Launch, following: Launch | None = None) -> Counted:
+        """Runs one kernel. On-chip memories start as poison, but for what has been loaded early. Where transfers do not
+        keep list order, early loads of the `following` launch come as soon as their engines are through."""
         with np.errstate(all="ignore"):
-            return self._planned(launch) or self._walked(launch)
+            return self._planned(launch) or self._walked(launch, following)
 
     def _planned(self, launch: Launch) -> Counted | None:
         """By its plan, if it has one that fits; it stands for list order."""
@@ -129,24 +143,55 @@ class DataRun:
         replay.run()
         return Counted(found.links, found.instructions)
 
-    def _walked(self, launch: Launch) -> Counted:
+    def _walked(self, launch: Launch, following: Launch | None) -> Counted:
         """Instruction by instruction, on the bytes of all memories."""
         counted = Counted()
         for share in self._in_turn(launch.kernel):
             for name, memory in self.memories.items():
                 if name != self.target.offchip:
                     memory.forget()
+            loaded = Counter(step.engine for step, _ in self.loaded)
+            for step, counters in self.loaded:
+                self._define(launch, step, self.cases[step].at(counters), counters)
+            self.loaded = []
+            coming = self._coming(share, following)
+            if not coming.left:
+                self._load(following, coming)
             for step, counters in interleaved(share, self.target, self.options):
                 if isinstance(step, EventStep):
                     continue
                 case = self.cases[step].at(counters)
-                self._execute(launch, step, case, counters)
+                if loaded[step.engine]:
+                    loaded[step.engine] -= 1
+                else:
+                    self._execute(launch, step, case, counters)
                 counted.instructions += 1
                 if case.link is not None:
                     counted.links[case.link[0]] += case.link[1]
+                if step.engine in coming.engines:
+                    coming.left -= 1
+                    if not coming.left:
+                        self._load(following, coming)
         for memory in self.memories.values():
             memory.check_place()
         return counted
+
+    def _coming(self, share: Kernel, following: Launch | None) -> _Coming:
+        """Early loads of the next launch, where transfers do not keep list order."""
+        wanted = following is not None and following.kernel.early and self.options.interleaving in ("eager", "random")
+        if not wanted or following is None or share.cores > 1 or following.kernel.cores > 1:
+            return _Coming()
+        items = list(early_loads(following.kernel))
+        engines = {step.engine for step, _ in items}
+        order = interleaved(share, self.target, self.options)
+        left = sum(step.engine in engines and isinstance(step, Instruction) for step, _ in order)
+        return _Coming(items, engines, left)
+
+    def _load(self, launch: Launch | None, coming: _Coming) -> None:
+        for step, counters in coming.items:
+            assert launch is not None
+            self._execute(launch, step, self.cases[step].at(counters), counters)
+        self.loaded = coming.items
 
     def _in_turn(self, kernel: Kernel) -> list[Kernel]:
         """The shares of the cores, in an order that the interleaving decides: no core may depend on another's."""
@@ -178,7 +223,14 @@ class DataRun:
             memory.poison(part, place, out.element.bytes)
             return
         part.write(memory.data, place, out.element.numpy, value)
-        memory.define(part, place, out.element.bytes, launch.owners[out.buffer])
+        self._define(launch, step, case, counters)
+
+    def _define(self, launch: Launch, step: Instruction, case: Case, counters: Counters) -> None:
+        """The region that an instruction writes holds values of its output's buffer."""
+        out, part = step.output, case.accesses[-1]
+        if part is not None:
+            place = launch.bases[out.buffer] + out.offset.at(counters)
+            self.memories[out.memory].define(part, place, out.element.bytes, launch.owners[out.buffer])
 
     def _value(
         self, launch: Launch, step: Instruction, case: Case, places: Sequence[int], counters: Counters

@@ -16,6 +16,8 @@ from .cases import Cases
 from .core_order import check_cores
 from .data import Counted, DataRun, Loader
 from .decode import decode
+from .early import NEVER, Freed
+from .early_order import EarlyCheck
 from .options import MachineOptions
 from .order import OrderCheck
 from .plan import plan
@@ -47,7 +49,7 @@ class Machine:
             if isinstance(step, Instruction)
         }
         self._ordered = False
-        self._times: dict[Kernel, KernelTime] = {}
+        self._times: dict[tuple[Kernel, Freed], KernelTime] = {}
         self._plans: dict[Kernel, Plan | None] = {}
 
     def run(
@@ -64,7 +66,8 @@ class Machine:
         times = self.times()
         data = DataRun(self.program, self.cases, self.plan, options)
         data.fill(inputs, loader or weight_reader(lambda file: options.weights_dir / file))
-        counted = [data.launch(launch) for launch in self.program.launches]
+        following = [*self.program.launches[1:], None]
+        counted = [data.launch(launch, after) for launch, after in zip(self.program.launches, following, strict=True)]
         return self._result(times, counted, data.outputs())
 
     def analyze(self) -> MachineResult:
@@ -86,14 +89,14 @@ class Machine:
         target, made = self.program.target, Trace(self.program.target, place)
         walked = sum(time.instructions for time in self.times()) <= spans
         start, launched = 0, list[tuple[Launch, int, int]]()
-        for launch in self.program.launches:
-            cycles = self._times[launch.kernel].cycles
+        freed = NEVER
+        for launch, time in zip(self.program.launches, self.times(), strict=True):
             for core, share in enumerate(launch.kernel.shares):
                 made.on_core(core)
                 recorder = KernelRecorder(made, share, start)
-                recorder.finish(KernelSimulation(share, target, self.cases, not walked, recorder).run().cycles)
-            launched.append((launch, start, start + cycles))
-            start += cycles
+                recorder.finish(KernelSimulation(share, target, self.cases, not walked, recorder, freed).run().cycles)
+            launched.append((launch, start, start + time.cycles))
+            start, freed = start + time.cycles, time.freed
         made.on_core(0)
         made.count(f"intermediates in {target.offchip}", list(_intermediates(self.program, launched)))
         return made
@@ -107,18 +110,26 @@ class Machine:
         signals."""
         if not self._ordered:
             check = OrderCheck(self.cases)
+            early = EarlyCheck(self.cases, self.program.target)
+            before: Launch | None = None
             for launch in self.program.launches:
                 check.check(launch)
                 check_cores(launch, self.cases)
+                if before is not None:
+                    early.check(before, launch)
+                before = launch
             self._ordered = True
 
     def times(self) -> list[KernelTime]:
         """One entry per launch."""
+        found: list[KernelTime] = []
         for launch in self.program.launches:
             kernel = launch.kernel
-            if kernel not in self._times:
-                self._times[kernel] = kernel_time(kernel, self.program.target, self.cases)
-        return [self._times[launch.kernel] for launch in self.program.launches]
+            freed = found[-1].freed if found and kernel.early else NEVER
+            if (kernel, freed) not in self._times:
+                self._times[kernel, freed] = kernel_time(kernel, self.program.target, self.cases, freed)
+            found.append(self._times[kernel, freed])
+        return found
 
     def plan(self, kernel: Kernel) -> Plan | None:
         """How a kernel is executed many iterations at a time, None if it cannot be."""

@@ -66,7 +66,8 @@ class WaitProfile:
 
 @dataclass(frozen=True)
 class EngineProfile:
-    """Cycles of a kernel, its launch apart: the engine works, stands at waits, before the port, or is through."""
+    """Cycles of a kernel, its launch apart, and those before in which the engine loads early for it: the engine works,
+    stands at waits, before the port, or is through."""
 
     name: str
     busy: int
@@ -77,7 +78,8 @@ class EngineProfile:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One launch. `port_cycles` is how long the off-chip port was held, on average of the kernel's cores."""
+    """One launch. `port_cycles` is how long the off-chip port was held, on average of the kernel's cores; `early`:
+    how long before the kernel begins its early loads can."""
 
     name: str
     cycles: int
@@ -86,13 +88,20 @@ class KernelProfile:
     engines: tuple[EngineProfile, ...]
     instructions: tuple[InstructionProfile, ...]
     waits: tuple[WaitProfile, ...]
+    early: int = 0
+
+    @property
+    def span(self) -> int:
+        """From the first thing done for it to its end: more than its cycles where early loads begin before the launch
+        before has ended."""
+        return max(self.cycles, self.cycles - self.launch_cycles + self.early)
 
     @property
     def shares(self) -> dict[str, float]:
         """Of the kernel's cycles, those in which the port, the launch or an engine is occupied."""
         found = {"off-chip port": self.port_cycles, "launch": self.launch_cycles}
         found |= {engine.name: engine.busy for engine in self.engines}
-        return {name: cycles / max(self.cycles, 1) for name, cycles in found.items()}
+        return {name: cycles / max(self.span, 1) for name, cycles in found.items()}
 
     @property
     def bound(self) -> str:
@@ -120,10 +129,14 @@ def kernel_profile(kernel: Kernel, time: KernelTime, target: Target) -> KernelPr
         busy = time.busy.get(name, 0)
         stalled = sum(wait.cycles for wait in waits if wait.engine == name)
         queued = sum(one.queued for one in instructions if one.engine == name)
-        engines.append(EngineProfile(name, busy, stalled, queued, whole - busy - stalled - queued))
+        idle = whole + time.early.get(name, 0) - busy - stalled - queued
+        engines.append(EngineProfile(name, busy, stalled, queued, idle))
     port = sum(case.port_cycles * count for case, count in tally.executed.items()) // cores
     name = kernel.name
-    return KernelProfile(name, time.cycles, target.launch_cycles, port, tuple(engines), instructions, tuple(waits))
+    early = max(time.early.values(), default=0)
+    return KernelProfile(
+        name, time.cycles, target.launch_cycles, port, tuple(engines), instructions, tuple(waits), early
+    )
 
 
 def _instructions(kernel: Kernel, tally: Tally, target: Target) -> Iterator[InstructionProfile]:

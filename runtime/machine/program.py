@@ -111,6 +111,11 @@ class Instruction(Step):
     def fresh(self) -> bool:
         return self.op.fresh is not None
 
+    @cached_property
+    def early(self) -> bool:
+        """Whether it is a load that may begin before the launch before has ended."""
+        return isinstance(self.op, hardware.DmaOp) and self.op.early is not None
+
     @property
     def bounded(self) -> bool:
         """Whether any view says bounds of its active region."""
@@ -191,6 +196,11 @@ class Kernel:
             replace(self, body=_share(self.body, numbers))
             for numbers in product(*(range(loop.cores) for loop in loops))
         ]
+
+    @cached_property
+    def early(self) -> bool:
+        """Whether it has loads that may begin before the launch before has ended."""
+        return any(step.early for step in self.instructions())
 
     @cached_property
     def core_loops(self) -> list[Loop]:

@@ -56,6 +56,8 @@ def _check_move(step: Instruction, target: Target) -> None:
         raise step.error(
             (), f"the move from '{source.memory}' to '{destination.memory}' is one of engine '{move.engine}'"
         )
+    if step.early and not (target.memories[source.memory].offchip and not target.memories[destination.memory].offchip):
+        raise step.error((), f"only loads from off chip can be early, not a move from '{source.memory}'")
     try:
         check_stage(step.op, move, source.element.attribute, destination.element.attribute)
     except UserError as error:

@@ -107,6 +107,8 @@ class Repeater:
             engine.free += shift
             engine.done += shift
         simulation.port_free = max(simulation.port_free, now) + shift
+        if simulation.port_end > seen.time:
+            simulation.port_end += shift
         for event, waiting in simulation.events.times.items():
             if event[1] in inside:
                 for number, time in enumerate(waiting):

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from ...dialects.target_model import Target
 from .cases import Cases
+from .early import NEVER, Freed
 from .program import Instruction, Kernel, Loop, Node
 from .tally import Tally
 from .time import KernelSimulation, KernelTime
 
 
-def kernel_time(kernel: Kernel, target: Target, cases: dict[Instruction, Cases]) -> KernelTime:
+def kernel_time(kernel: Kernel, target: Target, cases: dict[Instruction, Cases], freed: Freed = NEVER) -> KernelTime:
     """Cycles of the slowest core, counts of all. Raises MachineError as the simulation of one core does."""
     counts: dict[object, int] = {}
     first: dict[object, Kernel] = {}
@@ -23,12 +24,14 @@ def kernel_time(kernel: Kernel, target: Target, cases: dict[Instruction, Cases])
         kind = _kind(share)
         counts[kind] = counts.get(kind, 0) + 1
         first.setdefault(kind, share)
-    cycles, tally = 0, Tally()
+    tally = Tally()
+    times: list[KernelTime] = []
     for kind, share in first.items():
-        time = KernelSimulation(share, target, cases).run()
-        cycles = max(cycles, time.cycles)
-        tally.add(time.tally, counts[kind])
-    return KernelTime(cycles, tally, kernel.cores)
+        times.append(KernelSimulation(share, target, cases, freed=freed).run())
+        tally.add(times[-1].tally, counts[kind])
+    cycles = max(time.cycles for time in times)
+    left = Freed.least([time.freed.later(cycles - time.cycles) for time in times])
+    return KernelTime(cycles, tally, kernel.cores, left, times[0].early)
 
 
 def _kind(share: Kernel) -> object:

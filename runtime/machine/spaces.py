@@ -46,15 +46,20 @@ class Space:
             self.known[key] = self._add(base, runs)
         return self.known[key]
 
+    def meeting(self, base: int, runs: Runs) -> list[Place]:
+        """The places that share a byte with a region."""
+        count = len(self.places)
+        low, high = base + int(runs[0][0]), base + int(runs[1][-1])
+        near = np.flatnonzero((self.bounds[:count, 0] < high) & (self.bounds[:count, 1] > low))
+        found = [self.places[number] for number in near]
+        return [other for other in found if runs_meet(runs, other.runs, other.base - base) is not None]
+
     def _add(self, base: int, runs: Runs) -> Place:
         place = Place(base + int(runs[0][0]), base + int(runs[1][-1]), base, runs)
         count = len(self.places)
-        near = (self.bounds[:count, 0] < place.high) & (self.bounds[:count, 1] > place.low)
-        for number in np.flatnonzero(near):
-            other = self.places[number]
-            if runs_meet(runs, other.runs, other.base - base) is not None:
-                place.meets.append(other)
-                other.meets.append(place)
+        for other in self.meeting(base, runs):
+            place.meets.append(other)
+            other.meets.append(place)
         place.meets.append(place)
         if count == len(self.bounds):
             self.bounds = np.concatenate([self.bounds, np.empty_like(self.bounds)])

@@ -6,11 +6,15 @@ No engine that still waits can arrive earlier than those that have arrived, so t
 
 Loops whose iterations repeat are not walked to their ends (period.py, repeat.py), loops that concern one engine alone
 are added up (single.py); the result is the same.
+
+Time 0 is the end of the launch before. Everything waits for `launch_cycles`, but loads marked `early` at the front of
+their engine's queue: they begin when the launch before has done with the engine and the port (early.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,8 +23,9 @@ from .affine import Counters
 from .balance import check_spent, deadlock
 from .cases import Case, Cases
 from .cursor import Cursor
+from .early import NEVER, Freed
 from .period import Periods
-from .program import EventKey, EventStep, Instruction, Kernel, Loop
+from .program import EventKey, EventStep, Instruction, Kernel, Loop, Node
 from .queues import engine_part
 from .repeat import Repeater
 from .single import Totals, single_loops
@@ -54,11 +59,14 @@ class Recorder(Protocol):
 @dataclass
 class KernelTime:
     """Cycles from the end of the kernel before to the end of this one, and what was counted on all its cores; `busy` is
-    the mean over them."""
+    the mean over them. `freed`: what early loads of the next one find. `early`: how long before this kernel begins its
+    engines do, those that load early."""
 
     cycles: int
     tally: Tally
     cores: int = 1
+    freed: Freed = NEVER
+    early: dict[str, int] = field(default_factory=dict[str, int])
     busy: dict[str, int] = field(init=False)
     links: Counter[str] = field(init=False)
     instructions: int = field(init=False)
@@ -66,6 +74,15 @@ class KernelTime:
     def __post_init__(self) -> None:
         self.busy = {engine: cycles // self.cores for engine, cycles in self.tally.busy().items()}
         self.links, self.instructions = self.tally.links(), self.tally.instructions
+
+
+def first_instruction(body: Sequence[Node]) -> Instruction | None:
+    """The first instruction of a nest in list order."""
+    for node in body:
+        found = first_instruction(node.body) if isinstance(node, Loop) else node
+        if isinstance(found, Instruction):
+            return found
+    return None
 
 
 @dataclass(eq=False)
@@ -100,28 +117,39 @@ class KernelSimulation:
         cases: dict[Instruction, Cases],
         extrapolate: bool = True,
         recorder: Recorder | None = None,
+        freed: Freed = NEVER,
     ) -> None:
         self.kernel, self.target, self.cases, self.recorder = kernel, target, cases, recorder
         self.events = Events()
         self.engines: list[Engine] = []
-        self.port_free = 0
+        self.port_free = self.port_end = 0
+        self.begin, self.freed = target.launch_cycles, freed
+        """What is not early waits for `begin`."""
+        self.ahead = kernel.early
         self.tally = Tally()
         self.totals = Totals(cases) if extrapolate else None
         self.repeater = Repeater(self, Periods(kernel.loops())) if extrapolate else None
 
     def run(self) -> KernelTime:
         """Raises MachineError for a deadlock and for signals that nothing waits for."""
-        start = self.target.launch_cycles
-        self.port_free = start
+        early: dict[str, int] = {}
         for rank, name in enumerate(n for n in self.target.engines if n in self.kernel.engines):
             body = engine_part(self.kernel.body, name)
             whole = frozenset(single_loops(body, self.cases)) if self.totals is not None else frozenset[Loop]()
+            start, first = self.begin, first_instruction(body)
+            if first is not None and first.early:
+                start = min(start, -self.freed.by(name))
+                early[name] = self.begin - start
             self.engines.append(Engine(name, rank, Cursor(body, self.kernel.depth, whole), start, start))
+        start = min((engine.free for engine in self.engines), default=self.begin)
+        self.port_free = self.port_end = start
+        for engine in self.engines:
+            engine.done = start  # a signal before any instruction is given from the start
         runnable = list(self.engines)
         parked: list[Engine] = []
         while runnable or parked:
             while runnable:
-                if self.repeater is not None:
+                if self.repeater is not None and self._begun():
                     self.repeater.look(runnable[-1], runnable, parked)
                 engine = runnable.pop()
                 self._advance(engine, runnable)
@@ -129,13 +157,23 @@ class KernelSimulation:
                     parked.append(engine)
             if parked:
                 first = min(parked, key=lambda e: (e.free, e.rank))
-                if self.repeater is not None:
+                if self.repeater is not None and self._begun():
                     self.repeater.look(first, runnable, parked)
                 parked.remove(first)
                 self._transfer(first)
                 runnable.append(first)
         self._check_end()
-        return KernelTime(max((engine.done for engine in self.engines), default=start), self.tally)
+        cycles = max(self.begin, *(engine.done for engine in self.engines)) if self.engines else self.begin
+        free = tuple((engine.name, cycles - engine.free) for engine in self.engines)
+        freed = Freed(cycles - self.port_end, free, cycles - 2 * self.begin)
+        return KernelTime(cycles, self.tally, freed=freed, early=early)
+
+    def _begun(self) -> bool:
+        """Whether no engine can meet the beginning of the kernel any more: before, iterations are not alike."""
+        if not self.ahead:
+            return True
+        self.ahead = any(engine.free < self.begin and engine.steps.frames for engine in self.engines)
+        return not self.ahead
 
     def _advance(self, engine: Engine, runnable: list[Engine]) -> None:
         """Goes on until the engine waits, wants the port, or is through."""
@@ -144,9 +182,11 @@ class KernelSimulation:
             if not self._wait(engine, step):
                 return
         counters: Counters = engine.steps.counters
-        cases, executed, recorder = self.cases, self.tally.executed, self.recorder
+        cases, executed, recorder, begin = self.cases, self.tally.executed, self.recorder, self.begin
         for step in engine.steps:
             if isinstance(step, Instruction):
+                if engine.free < begin and not step.early:
+                    engine.free = begin
                 case = cases[step].at(counters)
                 if case.offchip:
                     engine.parked = case
@@ -168,7 +208,7 @@ class KernelSimulation:
     def _loop(self, engine: Engine, loop: Loop) -> None:
         """A loop that concerns this engine alone, at once."""
         assert self.totals is not None
-        start = engine.free
+        start = engine.free = max(engine.free, self.begin)
         for case, count in self.totals.of(loop, engine.steps.counters).items():
             self.tally.executed[case] += count
             engine.free += case.cycles * count
@@ -213,7 +253,7 @@ class KernelSimulation:
         self.tally.executed[case] += 1
         if start > engine.free:
             self.tally.queued[case] += start - engine.free
-        self.port_free = start + case.port_cycles
+        self.port_free = self.port_end = start + case.port_cycles
         engine.free = start + case.cycles
         engine.done = max(engine.done, engine.free + case.latency)
         if self.recorder is not None:
