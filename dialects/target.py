@@ -193,7 +193,9 @@ def _with_base(document: Document, folder: Path | None, chain: tuple[str, ...]) 
         raise document.error([Problem(("base",), "base is the name of a target or a path to a file")])
     try:
         if len(chain) > _MAX_BASES:
-            raise TargetError([(f"targets are based on each other: {' → '.join(chain)}", None)])
+            before = [place for place, name in enumerate(chain[:-1]) if name == chain[-1]]
+            circle = chain[before[-1] :] if before else chain
+            raise TargetError([(f"targets are based on each other: {' → '.join(circle)}", None)])
         below = _document(base, folder, chain)
     except TargetError as error:
         if error.file is None:  # a base that cannot be found is a mistake of the line that names it

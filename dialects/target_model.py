@@ -30,9 +30,10 @@ def parse_size(value: object) -> object:
     return int(match[1]) * _UNITS[match[2]]
 
 
-Count = Annotated[int, Field(ge=1, strict=True)]
-Cycles = Annotated[int, Field(ge=0, strict=True)]
-Bytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1, strict=True)]
+# Beyond what any machine has, and little enough that sums and products of them are exact in 64 bits and in floats.
+Count = Annotated[int, Field(ge=1, le=10**15, strict=True)]
+Cycles = Annotated[int, Field(ge=0, le=10**12, strict=True)]
+Bytes = Annotated[int, BeforeValidator(parse_size), Field(ge=1, le=1 << 60, strict=True)]
 Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 
 

@@ -74,7 +74,8 @@ def _verify(op: Operation) -> Iterator[UserError]:
     except UserError as error:
         yield UserError(error.message, error.location or op.location, error.notes)
     except (VerifyException, ValueError) as error:
-        yield UserError(f"{_quoted(op)}{_essence(error)}", op.location)
+        what = _essence(error)
+        yield UserError(what if what.startswith(f"'{op.name}'") else f"'{op.name}': {what}", op.location)
 
 
 def _missing_properties(op: Operation) -> list[str]:
@@ -83,10 +84,6 @@ def _missing_properties(op: Operation) -> list[str]:
     definition = op.get_irdl_definition()
     needed = (name for name, kind in definition.properties.items() if not isinstance(kind, OptPropertyDef))
     return [name for name in needed if name not in op.properties]
-
-
-def _quoted(op: Operation) -> str:
-    return f"'{op.name}': "
 
 
 def _essence(error: Exception) -> str:

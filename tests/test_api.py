@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -292,3 +293,21 @@ def test_the_constants_an_import_needs_come_back_too() -> None:
     error = OnnxError(plain_error("no").diagnostics, ["sizes"])
     again = pickle.loads(pickle.dumps(error))
     assert again.constants == ("sizes",) and again.diagnostics == error.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda text: tilewright.load(None), "a program is a path or a text, got None"),
+        (lambda text: tilewright.load(text, dims=[5]), "'dims' gives a size to each name"),
+        (lambda text: tilewright.save(tilewright.compile(text), 5), "a file is named by a path, got 5"),
+        (lambda text: tilewright.load_program(5), "a file is named by a path, got 5"),
+        (lambda text: tilewright.validate(text, tolerance=-1), "a tolerance is a number and not negative, got -1"),
+        (lambda text: tilewright.validate(text, tolerance=float("nan")), "got nan"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(call: Callable[[str], object], message: str) -> None:
+    text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = graph.exp %x\n  func.return %y\n}"
+    with pytest.raises(tilewright.SourceError) as caught:
+        call(text)
+    assert message in str(caught.value)

@@ -163,7 +163,9 @@ def test_as_a_process() -> None:
     ("words", "code", "message"),
     [
         ("opt - <&-", 1, "error: the standard input is closed\n"),
-        ("compile small.mlir --to graph >&-", 0, ""),
+        ("compile small.mlir --to graph >&-", 1, "cannot write the standard output: bad file descriptor\n"),
+        ("passes >&-", 1, "cannot write the standard output: bad file descriptor\n"),
+        ("compile small.mlir --to graph -o out.mlir >&-", 0, ""),
         ("compile small.mlir --to graph >/dev/full", 1, "cannot write the standard output: no space left on device\n"),
         ("run small.mlir --random 0", 0, ""),
     ],

@@ -477,3 +477,9 @@ def test_a_schedule_of_any_content_below_the_graph_level(schedule: str) -> None:
     Path("k.mlir").write_text(text)
     for command in (("run", "k.mlir", "--random", "0"), ("report", "k.mlir"), ("analyze", "k.mlir")):
         assert tilewright(*command).code == 0
+
+
+def test_a_number_that_is_none_says_what_is_expected() -> None:
+    check(tilewright("run", "small.mlir", "--random", "abc"), 2, "'--random': 'abc' is not a valid integer.")
+    check(tilewright("run", "small.mlir", "--random", "-1"), 2, "-1 is not in the range x>=0")
+    check(tilewright("run", "small.mlir", "--tolerance", "much"), 2, "'--tolerance': 'much' is not a valid number.")

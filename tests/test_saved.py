@@ -86,6 +86,35 @@ def rewritten(change: dict[str, bytes | None], manifest: dict[str, object] | Non
     return stream.getvalue()
 
 
+def signed(members: dict[str, bytes | None], **entries: object) -> bytes:
+    """As `rewritten`, with the sums that belong to it: what a hand that edits the archive with care can write."""
+    with zipfile.ZipFile(io.BytesIO(saved_bytes())) as old:
+        sums = json.loads(old.read("manifest.json"))["sha256"]
+    for name, data in members.items():
+        sums.pop(name, None)
+        if data is not None:
+            sums[name] = hashlib.sha256(data).hexdigest()
+    return rewritten(members, {"sha256": sums, **entries})
+
+
+def other_stage(number: int, example: Path, other: int) -> bytes:
+    """A stage that is one of another program."""
+    program = tilewright.compile(example, "unified", simplest=True)
+    text = print_module(program.snapshots[other].module, locations=True).encode()
+    last = len(small().snapshots) - 1
+    return signed({f"{last:02}-{small().snapshots[number].name}.mlir": text})
+
+
+def other_name(name: str, new: str) -> bytes:
+    """A stage under another name."""
+    names = [snapshot.name for snapshot in small().snapshots]
+    number = names.index(name)
+    with zipfile.ZipFile(io.BytesIO(saved_bytes())) as old:
+        text = old.read(f"{number:02}-{name}.mlir")
+    names[number] = new
+    return signed({f"{number:02}-{name}.mlir": None, f"{number:02}-{new}.mlir": text}, snapshots=names)
+
+
 BROKEN = {
     "no archive": (lambda: b"func.func @main() {}", "is not a saved program"),
     "empty": (lambda: b"", "is not a saved program"),
@@ -98,6 +127,15 @@ BROKEN = {
     "no list": (lambda: rewritten({}, {"snapshots": 3}), "lacks entries"),
     "another list": (lambda: rewritten({}, {"snapshots": ["input", "elsewhere"]}), "is missing"),
     "names of no member": (lambda: rewritten({}, {"sha256": {"files/x/y": "0"}}), "lists what no program has"),
+    "a stage of another program": (
+        lambda: other_stage(-1, FOLDER / "unary_chain.mlir", -1),
+        "after 'sync' the program is",
+    ),
+    "a stage of a level above": (
+        lambda: other_stage(-1, FOLDER / "unary_chain.mlir", 0),
+        "is at the graph level again",
+    ),
+    "another first stage": (lambda: other_name("input", "before"), "its first stage is 'before'"),
     "no text": (lambda: rewritten({"manifest.json": b"\xff"}), "is not a saved program"),
 }
 

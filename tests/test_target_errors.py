@@ -115,8 +115,9 @@ def test_unknown_base(mistake):
 def test_bases_in_a_circle(tmp_path):
     (tmp_path / "a.toml").write_text('base = "b.toml"\n')
     (tmp_path / "b.toml").write_text('base = "a.toml"\n')
-    with pytest.raises(TargetError, match="based on each other"):
+    with pytest.raises(TargetError, match="based on each other") as caught:
         load_target(str(tmp_path / "a.toml"))
+    assert str(caught.value).count("→") == 2  # once round
 
 
 def test_empty_file_lists_what_is_missing(mistake):
@@ -132,6 +133,9 @@ def test_empty_file_lists_what_is_missing(mistake):
         ("nowhere/x.toml", "cannot read target file 'nowhere/x.toml': No such file"),
         ("unified{memory.scratchpat.bytes=1}", "nothing named 'scratchpat' in memory; did you mean 'scratchpad'?"),
         ("unified{cors=1}", "<target>:1:9: error: unknown key 'cors'; did you mean 'cores'?"),
+        ("unified{clock_hz=100000000000000000000000000}", "clock_hz: expected less than or equal to 1000000000000000"),
+        ("unified{memory.gm.bytes=1000000000000000000000TiB}", "bytes: expected less than or equal to"),
+        ("unified{launch_cycles=10000000000000}", "launch_cycles: expected less than or equal to"),
         ("unified{cores=}", "expected key=value, found 'cores='"),
         ("unified{cores}", "expected key=value, found 'cores'"),
         ("unified{cores=1", "expected overrides in braces"),

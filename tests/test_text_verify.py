@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from machine_programs import lines, local, program, view
 from text_programs import context
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.verify import verify_module
@@ -103,3 +104,19 @@ def test_an_operation_whose_surroundings_lack_a_property() -> None:
     text = '"func.func"() <{sym_name = "f"}> ({\n  "func.return"() : () -> ()\n}) : () -> ()\n'
     with pytest.raises(UserError, match=r"'func.func' lacks 'function_type'"):
         verify_module(parse_module(text))
+
+
+def test_a_message_names_its_operation_once() -> None:
+    text = program(
+        lines(
+            local("p", 0, (1, 16), "f32", "ub"),
+            view("s", "x0", (1, 8), "f32", "gm"),
+            view("a", "p", (1, 16), "f32", "ub"),
+            'hardware.dma %s, %a {engine = "mte2"}',
+        ),
+        [((1, 8), "f32")],
+        [],
+    )
+    with pytest.raises(UserError) as caught:
+        verify_module(parsed(text))
+    assert caught.value.message == "'hardware.dma' views have the same shape"

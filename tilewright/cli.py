@@ -126,11 +126,12 @@ def _fail(error: SourceError, code: int, session: Session) -> int:
 
 
 def _prepare_streams() -> None:
-    """Output that is closed goes nowhere; letters that an old encoding lacks become question marks."""
-    for name in ("stdout", "stderr"):
+    """Messages to a closed stream go nowhere, output to one is an error; letters that an old encoding lacks become
+    question marks."""
+    for name, flags in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 

@@ -100,11 +100,26 @@ constants_option = click.option(
 )
 
 
+class IntRange(click.IntRange):
+    """A range of integers that says what it expects when it is given something else."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Tolerance(click.FloatRange):
     """A number that is not negative, nor NaN, which every comparison would call in order or beyond it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found: float = super().convert(value, param, ctx)
+        try:
+            found: float = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        super().convert(value, param, ctx)
         if math.isnan(found):
             self.fail(f"'{value}' is no number", param, ctx)
         return found

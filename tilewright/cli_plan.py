@@ -16,7 +16,7 @@ from tilewright.lowering.plan_search import NODES, place
 from .api import Objective, compile
 from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, program_options, use_option
+from .cli_options import IntRange, Session, constants_option, program_options, use_option
 from .cli_output import PATH, check_files, is_file
 from .files import write_atomically
 from .module import Module
@@ -45,8 +45,8 @@ def parse_capacity(context: click.Context, option: click.Parameter, value: str |
 @click.option(
     "--capacity", metavar="BYTES", callback=parse_capacity, help="Bytes there are: 1048576 or 1MiB. CSV only."
 )
-@click.option("--nodes", type=click.IntRange(min=0), default=NODES, show_default=True, help="Partial plans looked at.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the orders that are tried.")
+@click.option("--nodes", type=IntRange(min=0), default=NODES, show_default=True, help="Partial plans looked at.")
+@click.option("--seed", type=IntRange(min=0), default=0, show_default=True, help="Of the orders that are tried.")
 @click.option("-o", "--output", type=PATH, help="File for the plan of a CSV. Default: standard output.")
 @click.option("--svg", "svg_path", type=PATH, metavar="PATH", help="Write a picture: time across, offsets upwards.")
 @click.pass_obj

@@ -21,7 +21,7 @@ from .buckets import BucketRun, Buckets, compile_buckets, named
 from .cli_analyze import show_profile
 from .cli_diagnostics import show_diagnostics, show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option, use_option
+from .cli_options import IntRange, Session, constants_option, parse_files, program_options, tolerance_option, use_option
 from .cli_output import check_files, emit, json_option, trace_option
 from .errors import CheckError, plain_error
 from .files import write_atomically
@@ -40,7 +40,7 @@ from .tolerance import ROUNDINGS, UNITS, output_tolerances, relative_error
 @constants_option
 @use_option
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
-@click.option("--random", "seed", type=click.IntRange(min=0), metavar="SEED", help="Random values for other inputs.")
+@click.option("--random", "seed", type=IntRange(min=0), metavar="SEED", help="Random values for other inputs.")
 @click.option(
     "--expect", "expected", multiple=True, metavar="NAME=FILE", callback=parse_files, help="What an output should be."
 )

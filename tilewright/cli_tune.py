@@ -17,7 +17,7 @@ from tilewright.runtime.report import Json
 
 from .api import DEFAULT_TARGET, Objective, compile
 from .cli_import import is_onnx, read_program, warn_about_weights, write_weights
-from .cli_options import Session, constants_option, program_options
+from .cli_options import IntRange, Session, constants_option, program_options
 from .cli_output import PATH, check_files, emit, is_file, json_option
 from .errors import plain_error
 from .files import write_atomically
@@ -33,9 +33,9 @@ PICTURES = ("svg", "png", "pdf")
 @click.command("tune", short_help="List schedules, write one in; or sweep machines and sizes.")
 @program_options
 @constants_option
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Schedules of each kernel.")
-@click.option("--kernel", type=click.IntRange(min=0), help="Only this one, counted from 0.")
-@click.option("--apply", "rank", type=click.IntRange(min=1), help="Write the schedule of this rank in.")
+@click.option("--top", type=IntRange(min=1), default=20, show_default=True, help="Schedules of each kernel.")
+@click.option("--kernel", type=IntRange(min=0), help="Only this one, counted from 0.")
+@click.option("--apply", "rank", type=IntRange(min=1), help="Write the schedule of this rank in.")
 @click.option("-o", "--output", type=PATH, help="File for the program with it. Default: standard output.")
 @click.option(
     "--vary",
@@ -50,7 +50,7 @@ PICTURES = ("svg", "png", "pdf")
     metavar="PASS",
     help=f"Also compile every point without this, to see what it is worth: {', '.join(WITHOUT)}.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes of a sweep. Default: one for each processor.")
+@click.option("--jobs", type=IntRange(min=1), help="Processes of a sweep. Default: one for each processor.")
 @json_option
 @click.option("--csv", "csv_path", type=PATH, metavar="PATH", help="Write the points of a sweep as CSV.")
 @click.option(

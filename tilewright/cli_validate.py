@@ -18,7 +18,7 @@ from .api import Objective, compile
 from .arrays import gather_inputs, read_npy
 from .cli_diagnostics import show_warnings
 from .cli_import import read_program
-from .cli_options import Session, constants_option, parse_files, program_options, tolerance_option, use_option
+from .cli_options import IntRange, Session, constants_option, parse_files, program_options, tolerance_option, use_option
 from .cli_output import PATH, check_files, emit, json_option
 from .errors import CheckError
 from .files import write_atomically
@@ -38,7 +38,7 @@ _FIGURES = ("absolute", "relative", "tolerance")
 @use_option
 @click.option("-p", "--pipeline", help="Passes, as in 'fuse{unfused=true},schedule'. Default: what is left.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", callback=parse_files, help="An input as .npy.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the values of other inputs.")
+@click.option("--seed", type=IntRange(min=0), default=0, show_default=True, help="Of the values of other inputs.")
 @tolerance_option
 @click.option(
     "--reduce",

@@ -103,6 +103,10 @@ def load(
     ONNX model to values, where it computes shapes, axes or sizes from them. Raises SourceError, with every error found
     and its place, for anything wrong with the file, its text, `dims` or `constants`.
     """
+    if not isinstance(cast(object, source), str | Path):
+        raise plain_error(f"a program is a path or a text, got {source!r}")
+    if not isinstance(cast(object, dims), Mapping | None):
+        raise plain_error(f"'dims' gives a size to each name, as in {{\"seq\": 512}}, got {dims!r}")
     if str(source).endswith(".onnx") and "\n" not in str(source):
         return load_onnx(Path(source), dims, constants)
     if constants:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from xdsl.dialects.builtin import StringAttr
 from tilewright.dialects.verify import verify_module
 from tilewright.ir.diagnostics import SourceError
 from tilewright.ir.source import SourceMap, parse_module, print_module
-from tilewright.lowering.pipeline import remaining
+from tilewright.lowering.pipeline import LEVELS, remaining
 from tilewright.runtime.weights import weight_bytes
 
 from .api import compile
@@ -48,6 +49,7 @@ the program names are stored as they are, and take what they take."""
 
 def save(program: Program, path: str | Path) -> None:
     """Writes a program that `load_program` reads back. Raises SourceError if a file cannot be read or written."""
+    path = _path(path)
     members = dict(_members(program))
     manifest = {
         "format": FORMAT,
@@ -62,7 +64,13 @@ def save(program: Program, path: str | Path) -> None:
         for name, data in {MANIFEST: json.dumps(manifest, indent=2).encode(), **members}.items():
             packed = zipfile.ZIP_STORED if name.startswith("files/") else zipfile.ZIP_DEFLATED
             archive.writestr(zipfile.ZipInfo(name), data, packed)
-    write_atomically(Path(path), stream.getvalue())
+    write_atomically(path, stream.getvalue())
+
+
+def _path(path: str | Path) -> Path:
+    if not isinstance(cast(object, path), str | Path):
+        raise plain_error(f"a file is named by a path, got {path!r}")
+    return Path(path)
 
 
 def _members(program: Program) -> Iterator[tuple[str, bytes]]:
@@ -91,7 +99,7 @@ def load_program(path: str | Path) -> Program:
 
     Raises SourceError for what is no such file, is of a later version, or is not as it was written.
     """
-    path = Path(path)
+    path = _path(path)
     try:
         with zipfile.ZipFile(path) as archive:
             manifest, members = _checked(archive, path)
@@ -192,10 +200,41 @@ def _program(manifest: dict[str, Any], members: Mapping[str, bytes], path: Path)
         with diagnosed({f"{path}/{member}": texts[member]}):
             verify_module(op)
         snapshots.append(Snapshot(name, op))
+    _check_stages(snapshots, path)
     source = _SavedSource(file, Path(), {file: texts["source.mlir"]}, _named_files(snapshots, members))
     module = Module(snapshots[0].module, source)
     twin = partial(compile, module, unfused=True) if "fuse" in remaining(module.op) else None
     return Program(module, tuple(snapshots), twin)
+
+
+def _check_stages(snapshots: Sequence[Snapshot], path: Path) -> None:
+    """Raises SourceError unless the stages begin with the input, go down the levels, and all take and return the
+    same."""
+    if snapshots[0].name != "input":
+        raise plain_error(f"'{path}' is damaged: its first stage is '{snapshots[0].name}', not 'input'")
+    levels = list(LEVELS)
+    for above, below in pairwise(snapshots):
+        if levels.index(below.level) < levels.index(above.level):
+            raise plain_error(
+                f"'{path}' is damaged: '{below.name}', after '{above.name}', is at the {below.level} level again"
+            )
+    wanted = _signature(snapshots[0])
+    for snapshot in snapshots:
+        found = _signature(snapshot)
+        if found != wanted:
+            raise plain_error(
+                f"'{path}' is damaged: after '{snapshot.name}' the program is {found}, as it was read {wanted}"
+            )
+
+
+def _signature(snapshot: Snapshot) -> str:
+    """Shapes and element types of what a stage takes and returns; names are not all kept."""
+    module = Module(snapshot.module, SourceMap("", Path(), {}))
+    inputs, outputs = (
+        ", ".join("x".join([*map(str, spec.shape), spec.element.name]) for spec in specs)
+        for specs in (module.inputs, module.outputs)
+    )
+    return f"({inputs}) -> ({outputs})"
 
 
 def _text(data: bytes, name: str, path: Path) -> str:

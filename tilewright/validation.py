@@ -105,8 +105,10 @@ def validate(
 
     `tolerance` bounds max|x − ref| / max|ref| of every output; by default it follows element types, accumulators and
     reduction lengths, per output. Inputs not given are random by `seed`. Raises SourceError for a program that does
-    not start at the graph level, and whatever `compile` raises.
+    not start at the graph level, for a tolerance that is no number or negative, and whatever `compile` raises.
     """
+    if tolerance is not None and not tolerance >= 0:
+        raise plain_error(f"a tolerance is a number and not negative, got {tolerance}")
     program = source if isinstance(source, Program) else compile(source, target, pipeline, objective, dims=dims)
     arrays = gather_inputs(program.source, inputs, seed)
     reference = program.reference(arrays)
