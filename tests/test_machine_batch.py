@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from machine_programs import lines, local, loop, parsed, program, row_pipeline, view
+from machine_programs import layout, lines, local, loop, parsed, program, row_pipeline, view
 from mutant_programs import PROGRAMS
 from mutants import mutants
 from random_programs import Case, inputs_of, programs
@@ -129,6 +129,22 @@ FIRST = lines(
     'hardware.dma %s, %l {engine = "mte2", fresh}',
 )  # fmt: skip
 ZERO = lines(row("z", "b"), 'hardware.fill %z {value = 0.0 : f32, engine = "vector", fresh}')
+OTHER = local("c", 0, ROW, "f32", "ub")
+OVERLAPPING = lines(
+    view("so", "x0", (2, 32), "f32", "gm"), view("lo", "a", (2, 32), "f32", "ub", layout([2, 4], [32, 4])),
+    'hardware.dma %so, %lo {engine = "mte2", fresh}',
+    view("ro", "a", (1, 33), "f32", "ub"), view("to", "y0", (1, 33), "f32", "gm"),
+    'hardware.dma %ro, %to {engine = "mte3"}',
+)  # fmt: skip
+BLOCKS = lines(
+    view("sb", "x0", ROW, "f32", "gm", layout([1, 256], [16, 4, 4, 64]), "1852", start="0, 2", valid="1, 7"),
+    view("lb", "b", ROW, "f32", "ub"),
+    'hardware.dma %sb, %lb {engine = "mte2", fresh}',
+    view("rb", "b", ROW, "f32", "ub", start="0, 2", valid="1, 7"),
+    view("tb", "y0", ROW, "f32", "gm", start="0, 2", valid="1, 7"),
+    'hardware.dma %rb, %tb {engine = "mte3"}',
+)
+LAST = "%x0, %y1, %y0 {callee = @k}\nhardware.launch %y1, %y0, %x0"
 TWICE = "%x0, %y0, %y1 {callee = @k}\nhardware.launch %x0, %y1, %y0"
 BACK = "%x0, %y0, %y1 {callee = @k}\nhardware.launch %x0, %y1, %y0 {callee = @k}\nhardware.launch %y0, %y0, %y1"
 SHAPES: dict[str, tuple[str, str, list[int], bool]] = {
@@ -151,6 +167,9 @@ SHAPES: dict[str, tuple[str, str, list[int], bool]] = {
     "a row too many": (kernel(load(), store(), count=9), TWICE, [], False),
     "half of a slot": (kernel(load(slot="d0 mod 2 * 256"), store(slot="d0 mod 2 * 224")), TWICE, [], False),
     "an empty buffer": (kernel(load(), store(name="b")), TWICE, [], False),
+    "bytes of another buffer": (kernel(load(), load(name="c"), store(), before=OTHER), TWICE, [], False),
+    "elements that share bytes": (kernel(load(), store(), after=OVERLAPPING), TWICE, [], True),
+    "blocks that leave the memory": (kernel(load(), store(), after=BLOCKS), LAST, [8, 1], False),
     "unlike iterations": (row_pipeline(valid="d0 * -2 + 7, 64", rows=8), "", [3, 1], False),
 }  # fmt: skip
 """The kernel's text, what the launches take, iterations of its batched loops, and whether the program is right."""
@@ -185,6 +204,7 @@ GUARDS: list[tuple[object, str, Callable[..., Any], str]] = [
     (replay.Replay, "_apart", _true, "in place"),
     (replay.Replay, "_defined", _true, "what nobody wrote"),
     (plan, "inside", _true, "half of a slot"),
+    (tiles, "_share", lambda *_: False, "bytes of another buffer"),
     (plan._Walk, "same", lambda _, value: int(np.asarray(value).flat[0]), "unlike iterations"),
 ]
 
@@ -196,6 +216,14 @@ def test_no_guard_can_be_left_out(
     walked = outcome(machine_of(shape), X, False)
     monkeypatch.setattr(owner, name, without)
     assert outcome(machine_of(shape), X, True) != walked
+
+
+def test_blocks_are_not_read_beyond_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements that are not wanted lie there: without the look at them NumPy is given too few bytes."""
+    assert "leave memory 'gm'" in str(outcome(machine_of("blocks that leave the memory"), X, True))
+    monkeypatch.setattr(replay.Replay, "_within", _true)
+    with pytest.raises(ValueError, match="strides is incompatible"):
+        outcome(machine_of("blocks that leave the memory"), X, True)
 
 
 def test_what_is_overwritten_in_place_is_batched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ CASES = {
         '%r = "tile.fill"(%i) <{value = 1.0 : f32, valid = affine_map<(d0) -> (4, 4)>}> : (index)',
     ),
     "a loop whose end is the least of several": RAGGED_MAP.replace("affine_map<() -> (3)>", "affine_map<() -> (3, 9)>"),
+    "other elements of the tile": RAGGED_MAP.replace(f"{STORE}, valid = affine_map<(d0, d1) -> (d0 * -4 + 10,", f"{STORE}, valid = affine_map<(d0, d1) -> (d0 * -4 + 9,"),
     "a loop that repeats": RAGGED_MAP.replace('upper = affine_map<() -> (3)>', 'upper = affine_map<() -> (4)>')
     .replace("d0 * 4 + d2", "d2").replace("d0 * -4 + 10", "4"),
 }  # fmt: skip
