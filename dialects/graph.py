@@ -20,12 +20,21 @@ from .graph_norm import (
     RmsNormOp,
     SoftmaxOp,
 )
-from .graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp, parse_spec
+from .graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, TakeOp, ViewOp, WeightOp, parse_spec
 from .graph_shape import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .graph_types import DimsAttr, bind_dims, shape_of, static_shape, tensor_type
 from .graph_window import WindowOp
 
-PRIMITIVES: tuple[type[GraphOp], ...] = (MapOp, ReduceOp, ContractOp, ViewOp, IotaOp, ConstantOp, WeightOp)
+PRIMITIVES: tuple[type[GraphOp], ...] = (
+    MapOp,
+    ReduceOp,
+    ContractOp,
+    ViewOp,
+    TakeOp,
+    IotaOp,
+    ConstantOp,
+    WeightOp,
+)
 NAMED: tuple[type[GraphOp], ...] = (
     *ELEMENTWISE.values(),
     CastOp,

@@ -1,7 +1,7 @@
 """The primitives: the small closed set of ops that every named op is decomposed into.
 
 `map` applies a scalar operator, `reduce` a monoid, `contract` multiplies and sums, `view` moves elements by index
-maps, `iota` and `constant` and `weight` make tensors. Everything below the decomposition handles only these.
+maps, `take` by indices that are data, `iota` and `constant` and `weight` make tensors. Everything below the decomposition handles only these.
 """
 
 from __future__ import annotations
@@ -252,6 +252,26 @@ def view_boxes(properties: Properties, shape: Sequence[int], pieces: int) -> lis
         if any(not 0 <= low <= high <= size for (low, high), size in zip(box, shape, strict=True)):
             raise UserError(f"'graph.view': box {box} is outside the output {shape_text(shape)}")
     return boxes
+
+
+@irdl_op_definition
+class TakeOp(GraphOp):
+    """out[a…, i…, b…] = x[a…, indices[i…], b…], the index in the place of `axis`: rows read by their address.
+
+    Indices are i32; one that is not in [0, extent) is an error.
+    """
+
+    name = "graph.take"
+    axis = prop_def(IntegerAttr)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        source, indices = cls.expect_operands(operand_types, 2)
+        if element(indices).name != "i32":
+            raise UserError(f"{cls.what()} takes i32 as indices, got {element(indices).name} in {indices}")
+        shape = shape_of(source)
+        axis = normalize_axis(get_int(properties, "axis", None, cls.what()), len(shape), cls.what())
+        return [tensor_type(source.element_type, [*shape[:axis], *shape_of(indices), *shape[axis + 1 :]])]
 
 
 @irdl_op_definition

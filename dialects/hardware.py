@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
@@ -163,18 +164,43 @@ class DmaOp(InstructionOp, OutputStage):
 
     `early`: it loads from off chip, and where its engine has executed nothing else since the launch it need not wait
     for the launch before to end.
+
+    `gather`: `args` = source, indices, destination. The source has one dimension more, the first: the rows to choose
+    from. The row at each place of the destination is the one that the i32 there in `indices` says; a dimension of
+    extent n of the destination has extent n in one of the two and 1 in the other.
     """
 
     name = "hardware.dma"
+    gather = opt_prop_def(UnitAttr)
     early = opt_prop_def(UnitAttr)
 
     def verify_(self) -> None:
+        if self.gather is not None:
+            self.verify_gather()
+            return
         self.expect_inputs(1)
         if self.shape(self.inputs[0]) != self.shape(self.output):
             raise VerifyException("'hardware.dma' views have the same shape")
         kind = self.inputs[0].type
         assert isinstance(kind, ViewType)
         self.verify_stage(kind.element_type)
+
+    def verify_gather(self) -> None:
+        """The rules of rows that indices choose."""
+        self.expect_inputs(2)
+        source, indices = self.inputs
+        rows, out = self.shape(source), self.shape(self.output)
+        pairs = list(zip(rows[1:], self.shape(indices), strict=False))
+        if len(rows) != len(out) + 1 or len(self.shape(indices)) != len(out):
+            raise VerifyException("'hardware.dma' gathers from a view with one dimension more than the destination")
+        if any(1 not in pair or max(pair) != extent for pair, extent in zip(pairs, out, strict=True)):
+            raise VerifyException(
+                f"'hardware.dma' gathers {list(out)}: rows {list(rows[1:])} and indices {list(self.shape(indices))} "
+                "have each extent between them"
+            )
+        kinds = [view.type.element_type for view in self.views if isinstance(view.type, ViewType)]
+        if kinds[1] != i32 or kinds[0] != kinds[2] or self.computes:
+            raise VerifyException("'hardware.dma' gathers by indices of i32 and neither computes nor converts")
 
 
 @irdl_op_definition

@@ -96,6 +96,12 @@ def target_of(op: Operation) -> Target:
     )
 
 
+def known_target(op: Operation) -> Target | None:
+    """The target recorded in the module of an op, None where it names none."""
+    root = op.get_toplevel_object()
+    return target_of(op) if isinstance(root, ModuleOp) and TARGET_ATTRIBUTE in root.attributes else None
+
+
 def _portable_spec(spec: str | Target, target: Target) -> str:
     if isinstance(spec, str) and not _is_file(_split_spec(spec.strip())[0]):
         return spec.strip()

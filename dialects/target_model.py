@@ -143,6 +143,9 @@ class Move(Record):
     """The memory a bias row can be read from and added."""
     activation: tuple[str, ...] = ()
     """Scalar operators that can be applied."""
+    gather: Cycles | None = None
+    """Rows of the source may be chosen by indices that lie where the vector engine works; each takes so many cycles
+    beyond those of its bytes. Absent: they cannot."""
     gather_rows: Bytes | None = None
     """Rows of this many bytes may come from unrelated addresses."""
 
@@ -214,6 +217,12 @@ class Target(Record):
     @cached_property
     def _moves_by_ends(self) -> dict[tuple[str, str], Move]:
         return {(move.source, move.destination): move for move in self.moves}
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether whatever is loaded from the off-chip memory can be loaded as rows that indices choose."""
+        loads = [move for move in self.moves if move.source == self.offchip]
+        return bool(loads) and self.vector_engine is not None and all(move.gather is not None for move in loads)
 
     def move_rate(self, move: Move) -> float:
         """Bytes per cycle one core can reach on a move: its own rate, bounded by the off-chip port."""

@@ -18,7 +18,7 @@ from .operators import TARGETS
 from .target import target_of
 from .target_model import MatrixEngine, Target
 from .tile_types import BufferType, TileType
-from .transfer import descriptor
+from .transfer import descriptor, transfer_rows
 
 
 def verify_target_use(module: ModuleOp) -> None:
@@ -54,10 +54,13 @@ def _check_limits(op: Operation, target: Target) -> None:
                     extents.update(zip(letters, op.shape(view), strict=True))
                 check_product(target, op.engine.data, engine.type_of(lhs, rhs), product_sizes(op.letters(), extents))
         case hardware.DmaOp() if not _bounded(op):
-            source, destination = (_layout(view) for view in op.views)
-            move = target.move(source[0], destination[0])
-            if move is not None:
-                check_descriptor(target, descriptor(move, source[1], destination[1], op.shape(op.output)))
+            source, *_, destination = (_layout(view) for view in op.views)
+            move, shape = target.move(source[0], destination[0]), op.shape(op.output)
+            if move is not None and op.gather is not None:
+                whole = tuple((0, extent) for extent in shape)
+                check_descriptor(target, transfer_rows(target, move, source[1], destination[1], whole).dims)
+            elif move is not None:
+                check_descriptor(target, descriptor(move, source[1], destination[1], shape))
         case _:
             pass
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import AffineMapAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
+from .instruction_rules import verify_map
 from .output_stage import OutputStage
 from .tile_base import TileOp, element_of, shape_of
 
@@ -19,6 +21,8 @@ class LoadOp(TileOp):
 
     `map`: (counters, tile positions) → global index. Positions whose `inside` expressions are not all ≥ 0, or
     whose global index is out of bounds, hold `fill` (required if there can be any). `valid`: counters → extents.
+    `gather` = d, `args` = source tensor, indices, counters…: in dimension d of the source the place is the i32 in the
+    tile `indices`, whose extents are those of the result or 1; `map` says 0 there. Indices are in bounds.
     `slots`: how many iterations' tiles exist at a time (multi-buffering).
     """
 
@@ -28,9 +32,17 @@ class LoadOp(TileOp):
     valid = prop_def(AffineMapAttr)
     inside = opt_prop_def(AffineMapAttr)
     fill = opt_prop_def(Attribute)
+    gather = opt_prop_def(IntegerAttr)
+
+    @property
+    def indices(self) -> SSAValue | None:
+        """The tile that chooses rows, where one does."""
+        return self.tiles[1] if self.gather is not None else None
 
     def verify_tiles(self) -> None:
-        self.expect_tiles(1)
+        self.expect_tiles(1 if self.gather is None else 2)
+        if self.gather is not None:
+            self.verify_gather(self.gather.value.data)
         rank = len(shape_of(self.target))
         self.expect_map("map", self.map, len(self.counters) + rank, len(shape_of(self.tiles[0])))
         self.expect_map("valid", self.valid, len(self.counters), rank)
@@ -40,6 +52,20 @@ class LoadOp(TileOp):
                 raise VerifyException("'tile.load' with 'inside' needs 'fill'")
         if element_of(self.target) != element_of(self.tiles[0]):
             raise VerifyException("'tile.load' does not convert element types")
+
+    def verify_gather(self, chosen: int) -> None:
+        """The rules of rows that indices choose."""
+        source, indices = self.tiles
+        if not 0 <= chosen < len(shape_of(source)):
+            raise VerifyException(f"'tile.load' gathers along dimension {chosen} of {len(shape_of(source))}")
+        if isinstance(indices.type, TensorType) or element_of(indices) != i32:
+            raise VerifyException("'tile.load' gathers by a tile of i32")
+        verify_map("tile.load", [shape_of(indices)], shape_of(self.target), None)
+        place = self.map.data.results[chosen] if chosen < len(self.map.data.results) else None
+        if not (isinstance(place, AffineConstantExpr) and place.value == 0):
+            raise VerifyException(f"'tile.load' map is 0 in dimension {chosen}, where the indices say the place")
+        if self.inside is not None or self.fill is not None:
+            raise VerifyException("'tile.load' with 'gather' has neither 'inside' nor 'fill'")
 
 
 @irdl_op_definition

@@ -13,12 +13,14 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from ..dialects import cost
 from ..dialects.dtypes import by_name, element
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_index import SCATTER_REDUCTIONS, PlaceOp, RunningOp, scatter_reduction
-from ..dialects.graph_primitives import ConstantOp, IotaOp
+from ..dialects.graph_primitives import ConstantOp, IotaOp, TakeOp
 from ..dialects.graph_types import get_flag, get_int, static_shape, tensor_type
 from ..dialects.scalar import MONOIDS, Value
+from ..dialects.target import known_target
 from .decompose_emit import Emitter
 from .decompose_views import padded, reshaped
 
@@ -59,12 +61,15 @@ def _chosen(emit: Emitter, hit: SSAValue, value: SSAValue, axis: int) -> SSAValu
 
 
 def gather(emit: Emitter, op: GraphOp) -> SSAValue:
-    """[A, V, B] at [I] → Σ over v of select(indices = v, x, 0) in [A, I, v, B]. Of finite numbers, a product."""
+    """Rows by address where that takes fewer bytes than all there are. Otherwise by comparison: [A, V, B] at [I] →
+    Σ over v of select(indices = v, x, 0) in [A, I, v, B]; of finite numbers, a product."""
     x, indices = op.args
     row = element(x.type)
     shape, axis = static_shape(x.type), _axis(op, 0)
     size, count = shape[axis], math.prod(static_shape(indices.type))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if _rows_pay(op, count * outer, inner * row.bytes, math.prod(shape) * row.bytes):
+        return emit.insert(TakeOp.make([x, _wrapped(emit, indices, size)], None, {"axis": IntegerAttr(axis, i64)}))
     if get_flag(op.properties, "finite", op.what()) and row.name in _MULTIPLIED:
         places = _wrapped(emit, reshaped(emit, indices, [count, 1]), size)
         hit = emit.map("cast", emit.map("eq", places, positions(emit, size, 2, 1)), to=row.attribute)
@@ -77,6 +82,15 @@ def gather(emit: Emitter, op: GraphOp) -> SSAValue:
     hit = emit.map("eq", places, positions(emit, size, 4, 2))
     found = _chosen(emit, hit, reshaped(emit, x, [outer, 1, size, inner]), 2)
     return reshaped(emit, found, emit.result_shape)
+
+
+def _rows_pay(op: GraphOp, rows: int, row_bytes: int, whole: int) -> bool:
+    """Whether so many rows, each moved by itself, take fewer bytes of the bus than the whole table, on a target that
+    can do that."""
+    target = known_target(op)
+    if target is None or not target.gathers:
+        return False
+    return rows * cost.granule_bytes(row_bytes, 1, target.offchip_memory.granule) < whole
 
 
 def gather_elements(emit: Emitter, op: GraphOp) -> SSAValue:

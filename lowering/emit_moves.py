@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType
-from xdsl.ir import Block, Operation, Region
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from ..dialects import hardware, tile
@@ -27,6 +27,9 @@ def load(emitter: Emitter, op: tile.LoadOp) -> None:
     source, place = emitter.places[op.tiles[0]], emitter.places[op.target]
     place = place.with_valid(emitter.valid_of(op.valid, op, place.shape))
     emitter.written(op.target, place.valid)
+    if op.gather is not None:
+        gather(emitter, op, op.gather.value.data, place)
+        return
     outside = seen_through(emitter, source, op.map, op, place.shape)
     edges = Edges(emitter.loops, op, source, place, emitter.counters(op))
     if edges.needed:
@@ -35,6 +38,33 @@ def load(emitter: Emitter, op: tile.LoadOp) -> None:
         dma(emitter, outside, inside, op, fresh=False)
     else:
         dma(emitter, outside, place, op, fresh=emitter.is_whole(op.target))
+
+
+def gather(emitter: Emitter, op: tile.LoadOp, chosen: int, place: Place) -> None:
+    """A DMA of rows that indices choose: its source is a view of all rows there are, at the place that the map says."""
+    source, indices = emitter.places[op.tiles[0]], emitter.places[op.tiles[1]]
+    one = seen_through(emitter, source, op.map, op, place.shape)
+    shape = tuple(1 if extent > 1 else size for extent, size in zip(indices.shape, place.shape, strict=True))
+    if any(extent > 1 and atoms[0][1] for extent, atoms in zip(indices.shape, one.layout.dims, strict=True)):
+        raise UserError("'tile.load' gathers along dimensions of the tile that its map uses too", op.location)
+    dims = tuple(
+        atoms if extent > 1 else ((1, one.layout.element_bytes),)
+        for extent, atoms in zip(shape, one.layout.dims, strict=True)
+    )
+    rows = (source.shape[chosen], source.layout.dims[chosen][0][1])
+    table = Place(
+        one.buffer, one.memory, one.element, (rows[0], *shape), Layout(((rows,), *dims), one.layout.element_bytes),
+        one.offset, (None,) * (len(shape) + 1),
+    )  # fmt: skip
+    target = emitter.target
+    moved = target.move(table.memory, place.memory)
+    if moved is None or moved.gather is None:
+        raise UserError(
+            f"target '{target.name}' cannot gather rows from '{table.memory}' to '{place.memory}'", op.location
+        )
+    properties: dict[str, Attribute] = {"gather": UnitAttr()}
+    fresh = emitter.is_whole(op.target)
+    emitter.instruction(hardware.DmaOp, moved.engine, [table, indices, place], op, properties, fresh=fresh)
 
 
 def store(emitter: Emitter, op: tile.StoreOp) -> None:

@@ -86,6 +86,8 @@ class Footprint:
 
     def load(self, item: Load | Pin, slots: int) -> list[str]:
         """Defines a loaded region; the memories it goes to."""
+        for source in item.node.inputs:  # the indices of a gather
+            self.use(source)
         memories = [memory for memory, _ in self.facts.nodes[item.node].homes]
         if not self.path:
             slots = 1

@@ -91,7 +91,7 @@ def _check(function: FuncOp) -> None:
             f"@{function.sym_name.data} is still to be looked for: run match before fuse", function.location
         )
     for op in function.body.block.ops:
-        known = op.name in ("graph.map", "graph.reduce", "graph.contract", "graph.view", "graph.iota")
+        known = op.name in ("graph.map", "graph.reduce", "graph.contract", "graph.view", "graph.take", "graph.iota")
         if not known and not isinstance(op, ConstantOp | WeightOp | ReturnOp | FusedOp):
             raise UserError(f"'{op.name}' is not a primitive: run decompose first", op.location)
         for result in op.results:

@@ -39,7 +39,9 @@ class Node:
     `dims` lists the axes of each logical dimension; `present` the axes the value varies along; `reduced` the axes a
     reduction or contraction sums over. A load reads input `arg` at `index`, one expression per dimension of the
     input, where all `inside` expressions are ≥ 0 and the index is in bounds; elsewhere it is `fill`. `windows` says
-    which of these dimensions are read as windows, `table` what the elements are, where they are known.
+    which of these dimensions are read as windows, `table` what the elements are, where they are known. Where
+    the load `gathers` along a dimension of the input, its place there is the value of its only input, along whose axes
+    it varies; `index` is 0 there.
 
     In a derived group (`online.py`) a reduction may be one of a `cascade`, which one walk over its axes computes. What
     such a reduction adds to in every step is `carry`, an expression over `previous` nodes (the value of the reduction
@@ -64,6 +66,7 @@ class Node:
     carry: Node | None = None
     cascade: list[Node] = field(default_factory=list["Node"])
     table: Table | None = None
+    gathers: int | None = None
 
     @property
     def location(self) -> Attribute | None:
@@ -72,6 +75,11 @@ class Node:
     @property
     def is_reduction(self) -> bool:
         return self.kind in ("reduce", "contract")
+
+    @property
+    def chosen(self) -> frozenset[Axis]:
+        """The axes along which the rows that a load gathers differ."""
+        return self.inputs[0].present if self.gathers is not None else frozenset()
 
     @property
     def taps(self) -> frozenset[Axis]:

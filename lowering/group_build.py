@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineMap
 from ..dialects.attributes import int_values
 from ..dialects.dtypes import element, splat
 from ..dialects.graph_fused import YieldOp
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, parse_spec
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, TakeOp, ViewOp, parse_spec
 from ..dialects.graph_types import static_shape
 from .axes import Axis, AxisSpace, Linear, NotFusable
 from .axis_order import canonical_axes
@@ -77,6 +77,8 @@ class _Builder:
                     self.view(op)
                 elif op.fill is not None:
                     raise NotFusable("a piecewise view with a fill value")
+            case TakeOp():
+                self.define(op, self.take(op))
             case IotaOp():
                 node = self.new(op, "iota")
                 node.present = frozenset(self.atoms(node.dims[op.dim.value.data]))
@@ -161,6 +163,24 @@ class _Builder:
                 else:
                     seen[letter] = axes
             node.letters.append(here)
+        return node
+
+    def take(self, op: TakeOp) -> Node:
+        """A load whose place along one dimension of the input is a value of the group."""
+        table, indices = op.args
+        if table not in self.templates:
+            raise NotFusable("rows are gathered from a value that the group computes")
+        chosen, source = self.value(indices), self.instantiate(self.templates[table])
+        place = op.axis.value.data % len(source.dims)
+        rows = source.dims[place]
+        at = [d for d, expr in enumerate(source.index) if set(expr.terms) & set(rows)]
+        whole = len(rows) == len(at) == 1 and source.index[at[0]] == Linear({rows[0]: 1}) and not source.inside
+        if not whole or rows[0].extent != static_shape(self.block.args[source.arg].type)[at[0]]:
+            raise NotFusable("rows are gathered from a part or another arrangement of an input")
+        node = self.new(op, "load", [chosen])
+        node.dims = [list(axes) for axes in (*source.dims[:place], *chosen.dims, *source.dims[place + 1 :])]
+        node.arg, node.gathers = source.arg, at[0]
+        node.index = [Linear() if d == at[0] else expr for d, expr in enumerate(source.index)]
         return node
 
     # --- views ----------------------------------------------------------------------------------------------------
@@ -286,8 +306,8 @@ class _Builder:
             node.index = [expr.resolved(self.space) for expr in node.index]
             node.inside = self.needed(node)
             node.windows = self.windows(node)
-            node.present = frozenset(axis for expr in (*node.index, *node.inside) for axis in expr.terms)
-            if node.arg in self.known:
+            node.present = frozenset(axis for expr in (*node.index, *node.inside) for axis in expr.terms) | node.chosen
+            if node.arg in self.known and node.gathers is None:
                 node.table = Table.of(self.known[node.arg], node.index, node.inside)
         elif node.kind == "iota":
             assert isinstance(node.op, IotaOp)

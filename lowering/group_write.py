@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 from ..dialects.dtypes import element, splat
 from ..dialects.graph_base import GraphOp
 from ..dialects.graph_fused import YieldOp
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, TakeOp, ViewOp
 from ..dialects.graph_types import ints_attr, static_shape, tensor_type
 from ..dialects.index_map import reshape_affine
 from .axes import Axis, Linear, NotFusable
@@ -56,6 +56,8 @@ class Writer:
         wanted = self.frame(node.present)
         shape = [axis.extent for axis in wanted]
         match node.kind:
+            case "load" if node.gathers is not None:
+                return self.take(node, self.argument(inputs[node.arg]), node.gathers, wanted)
             case "load":
                 return self.view(self.argument(inputs[node.arg]), node.index, wanted)
             case "constant":
@@ -76,6 +78,15 @@ class Writer:
                 return self.contract(node, wanted)
             case _:
                 raise AssertionError(node.kind)
+
+    def take(self, node: Node, table: SSAValue, place: int, wanted: list[Axis]) -> SSAValue:
+        """Rows of an input: a dimension for each axis of the indices in the place of the one that they choose."""
+        (source,) = node.inputs
+        axes, shape = self.frame(source.present), static_shape(table.type)
+        kind = tensor_type(node.element, [*shape[:place], *(a.extent for a in axes), *shape[place + 1 :]])
+        made = TakeOp.make([table, self.values[source]], kind, {"axis": IntegerAttr(place, i64)})
+        index = [*node.index[:place], *(Linear({axis: 1}) for axis in axes), *node.index[place + 1 :]]
+        return self.view(self.add(made, node), index, wanted)
 
     def reduce(self, node: Node, wanted: list[Axis]) -> SSAValue:
         (source,) = node.inputs

@@ -82,6 +82,10 @@ class _Builder:
             for load, held in zip(group.loads, schedule.hold, strict=True)
         }
         for load, held in self.hold.items():
+            missing = load.chosen & self.looped - held
+            if missing:
+                letters = "".join(sorted(group.names[axis] for axis in missing))
+                raise UserError(f"schedule does not hold a load at axis '{letters}', along which it gathers rows")
             extra = held - (load.present & self.looped) | held & load.taps
             if extra:
                 letters = "".join(sorted(group.names[axis] for axis in extra))
@@ -263,6 +267,8 @@ class _Builder:
             here = self.needs(node) <= fixed
             if node.kind == "load":
                 held, pin = self.hold[node], self.pins.get(node)
+                if not all(self.has(source) for source in node.inputs):
+                    continue
                 if pin is not None and pin.fixed <= fixed and not any(node in level for level in self.pinned):
                     items.append(Pin(node, pin.fixed))
                     self.pinned[-1].add(node)
@@ -302,7 +308,9 @@ def loads_last(items: Sequence[Item]) -> list[Item]:
     waiting: list[Load | Pin] = []
     for item in items:
         if isinstance(item, Load | Pin):
-            waiting.append(item)
+            indices = [load for load in waiting if load.node in item.node.inputs]
+            ordered += indices
+            waiting = [load for load in waiting if load not in indices] + [item]
             continue
         needed = [load for load in waiting if uses(item, load.node)]
         ordered += needed

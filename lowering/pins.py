@@ -55,7 +55,7 @@ def pinned(
 ) -> Pinned:
     """Raises UserError where no tiles of a load can be pinned, or not as many."""
     windowed = frozenset(axis for expr, w in zip(load.index, load.windows, strict=True) if w for axis in expr.terms)
-    found = pin_axis(load, hold, rank, windowed)
+    found = pin_axis(load, hold, rank, windowed) if load.gathers is None else None
     number = group.loads.index(load)
     if found is None:
         raise UserError(f"schedule pins tiles of load {number}, which no outer loop repeats", load.location)

@@ -147,6 +147,8 @@ class _Placer:
                     first = len(op.lower_operands) + len(op.upper_operands)
                     self.bring(op, first + number, memory_of(arg), op)
                     self.bring(op.yielded, number, memory_of(arg), op.yielded)
+            case tile.LoadOp() if op.gather is not None:
+                self.bring(op, 1, vector_memory(self.target, op), op)
             case tile.MapOp() | tile.ReduceOp() | tile.ContractOp():
                 for index in range(len(op.tiles)):
                     wanted = need(self.target, op, index)

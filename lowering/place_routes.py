@@ -69,6 +69,8 @@ def need(target: Target, op: Operation, operand: int) -> str | None:
             return matrix_memories(target, op)[operand]
         case tile.MapOp() | tile.ReduceOp():
             return vector_memory(target, op)
+        case tile.LoadOp() if op.gather is not None and operand == 1:
+            return vector_memory(target, op)
         case _:
             return None
 

@@ -58,7 +58,8 @@ def overwrites(kernel: tile.KernelOp) -> list[tuple[int, int]]:
     """
     args = kernel.body.block.args
     inputs = len(kernel.function_type.inputs)
-    loads = {n: load for n in range(inputs) if isinstance(load := _only_use(args[n]), tile.LoadOp)}
+    found_loads = ((n, _only_use(args[n])) for n in range(inputs))
+    loads = {n: load for n, load in found_loads if isinstance(load, tile.LoadOp) and load.gather is None}
     found: list[tuple[int, int]] = []
     for result in range(inputs, len(args)):
         store = _only_use(args[result])

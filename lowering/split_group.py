@@ -129,7 +129,9 @@ class _Splitter:
         return node.is_reduction and self.axis in node.reduced
 
     def copy(self, node: Node, inputs: list[Node], kind: Attribute) -> Node:
-        return Node(node.kind, kind, node.shape, node.dims, node.op, inputs, reduced=node.reduced, fill=node.fill)
+        made = Node(node.kind, kind, node.shape, node.dims, node.op, inputs, reduced=node.reduced, fill=node.fill)
+        made.gathers = node.gathers
+        return made
 
     # --- the whole ------------------------------------------------------------------------------------------------
 

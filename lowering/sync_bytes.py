@@ -82,11 +82,17 @@ def _axes(op: hardware.InstructionOp) -> list[list[object]]:
         return [list[object](letters) for letters in op.letters()]
     reduced = set(int_values(op.axes)) if isinstance(op, hardware.ReduceOp) else set[int]()
 
+    if isinstance(op, hardware.DmaOp) and op.gather is not None:
+        shapes[0] = shapes[0][1:]
+
     def name(view: int, d: int) -> object:
         alone = (d in reduced and view == len(shapes) - 1) or (not reduced and shapes[view][d] != shapes[-1][d])
         return (view, d) if alone else d
 
-    return [[name(view, d) for d in range(len(shape))] for view, shape in enumerate(shapes)]
+    found = [[name(view, d) for d in range(len(shape))] for view, shape in enumerate(shapes)]
+    if isinstance(op, hardware.DmaOp) and op.gather is not None:
+        found[0].insert(0, "row")  # any of them
+    return found
 
 
 def view_of(value: SSAValue) -> hardware.ViewOp:

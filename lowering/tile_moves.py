@@ -80,8 +80,12 @@ class MoveEmitter(EmitterBase):
             properties["fill"] = node.fill
         if pin is None and self.slots[node] > 1:
             properties["slots"] = IntegerAttr(self.slots[node], i64)
+        indices: list[SSAValue] = []
+        if node.gathers is not None:
+            indices = [self.framed(self.lookup(node.inputs[0]), tuple(dim.axis for dim in dims) or (None,))]
+            properties["gather"] = IntegerAttr(node.gathers, i64)
         op = tile.LoadOp.create(
-            operands=[self.args[node.arg], *self.counters],
+            operands=[self.args[node.arg], *indices, *self.counters],
             result_types=[TileType(shape, node.element)],
             properties=properties,
         )

@@ -26,7 +26,7 @@ from ..dialects.errors import UserError
 from ..dialects.hardware_types import ViewType
 from ..dialects.target import target_of
 from ..dialects.target_model import Target
-from ..dialects.transfer import Region, transfer_region
+from ..dialects.transfer import Region, transfer_region, transfer_rows
 from .sync_clip import loops_around
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -60,7 +60,8 @@ def kernel_links(kernel: hardware.KernelOp, target: Target) -> dict[str, int]:
     links: Counter[str] = Counter()
     for op in kernel.walk():
         if isinstance(op, hardware.DmaOp):
-            source, destination = (_Side(value) for value in op.views)
+            source, *_, destination = (_Side(value) for value in op.views)
+            moved = transfer_region if op.gather is None else transfer_rows
             move = target.move(source.memory, destination.memory)
             if move is None:
                 raise UserError(
@@ -68,7 +69,7 @@ def kernel_links(kernel: hardware.KernelOp, target: Target) -> dict[str, int]:
                 )
             for region, times in regions(op).items():
                 links[f"{move.source}->{move.destination}"] += (
-                    times * transfer_region(target, move, source.layout, destination.layout, region).link_bytes
+                    times * moved(target, move, source.layout, destination.layout, region).link_bytes
                 )
     return dict(links)
 
@@ -86,9 +87,9 @@ def regions(op: hardware.DmaOp) -> Counter[Region]:
 
     A region in a dimension without blocks counts as one that begins at 0: it has as many bytes in as many pieces.
     """
-    sides = [_Side(value) for value in op.views]
+    sides = [_Side(value) for value in (op.views if op.gather is None else op.views[1:])]
     loops = list(loops_around(op))[::-1]
-    shape = sides[0].shape
+    shape = sides[-1].shape
     users = [_counters(sides, d) for d in range(len(shape))]
     groups = _groups(users, loops)
     found: Counter[Region] = Counter({((0, 0),) * len(shape): 1})
@@ -114,10 +115,15 @@ def regions(op: hardware.DmaOp) -> Counter[Region]:
     return found
 
 
+def _along(sides: Sequence[_Side], d: int) -> list[_Side]:
+    """The sides that vary along a dimension: indices have extent 1 where the row does."""
+    return [side for side in sides if side.shape[d] == sides[-1].shape[d]]
+
+
 def _counters(sides: Sequence[_Side], d: int) -> set[SSAValue]:
     """The counters that the bounds of a dimension use."""
     found: set[SSAValue] = set()
-    for side in sides:
+    for side in _along(sides, d):
         for attr in (side.view.start, side.view.valid):
             if attr is not None:
                 found |= _used(attr.data.results[d], side.view.counters)
@@ -165,7 +171,7 @@ def _bounds(
     sides: Sequence[_Side], d: int, extent: int, counters: dict[SSAValue, IntArray], rows: int
 ) -> tuple[IntArray, IntArray]:
     low, high = np.zeros(rows, np.int64), np.full(rows, extent, np.int64)
-    for side in sides:
+    for side in _along(sides, d):
         if side.view.start is not None:
             low = np.maximum(low, _evaluated(side.view.start, d, side.view.counters, counters, rows))
         if side.view.valid is not None:

@@ -68,11 +68,14 @@ def load_bytes(
     if cut is not None:
         places = [cut_axes.index(dims[d].axis) for d in joint]
         combinations = _combined(cut.walked[cut.leaves_out(node)], places, [lengths[d] for d in joint])
+    chosen = [d for d, dim in enumerate(dims) if dim.axis in node.chosen]
+    steps = tuple(step for d, step in enumerate(steps) if d not in chosen)
     total = 0
     for extents, times in combinations:
         known = {d: ((extent, 1),) for d, extent in zip(joint, extents, strict=True)}
-        each = tuple(known[d] if d in known else free[d] for d in range(len(dims)))
-        total += repeats * times * _bytes(each, steps, byte_width(node.element), target, move, parts)
+        rows = prod(sum(extent * n for extent, n in known.get(d) or free[d]) for d in chosen)
+        each = tuple(known.get(d) or free[d] for d in range(len(dims)) if d not in chosen)
+        total += repeats * times * rows * _bytes(each, steps, byte_width(node.element), target, move, parts)
     return total
 
 

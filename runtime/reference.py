@@ -22,7 +22,7 @@ from ..dialects.graph_elementwise import CastOp, ElementwiseOp
 from ..dialects.graph_functions import entry_function, resolve_callee
 from ..dialects.graph_fused import FusedOp, YieldOp
 from ..dialects.graph_index import IndexOp
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, ViewOp, WeightOp
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, MapOp, ReduceOp, TakeOp, ViewOp, WeightOp
 from ..dialects.graph_types import static_shape
 from . import reference_primitives as primitives
 from .reference_named import FORMULAS
@@ -127,6 +127,8 @@ class _Evaluation:
                 return primitives.contract(self.numbers, op, arrays[0], arrays[1])
             case ViewOp():
                 return primitives.view(self.numbers, op, arrays)
+            case TakeOp():
+                return primitives.take(op, arrays[0], arrays[1])
             case IotaOp():
                 return primitives.iota(self.numbers, op)
             case ConstantOp():

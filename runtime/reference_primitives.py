@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from ..dialects import scalar
 from ..dialects.dtypes import accumulator_type, convert, dense_array, element
 from ..dialects.errors import UserError
-from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, ReduceOp, ViewOp, WeightOp
+from ..dialects.graph_primitives import ConstantOp, ContractOp, IotaOp, ReduceOp, TakeOp, ViewOp, WeightOp
 from ..dialects.graph_types import get_ints, get_numbers, static_shape
 from ..dialects.index_map import gather_box
 from .contraction import einsum
@@ -71,6 +71,16 @@ def view(numbers: Numbers, op: ViewOp, arrays: Sequence[Array]) -> Array:
         if all(low < high for low, high in box):
             result[tuple(slice(low, high) for low, high in box)] = gather_box(map_, box, array)
     return result
+
+
+def take(op: TakeOp, x: Array, indices: Array) -> Array:
+    """Rows of x. Raises UserError, at the op, for an index that is no row's."""
+    axis = op.axis.value.data % x.ndim
+    outside = (indices < 0) | (indices >= x.shape[axis])
+    if outside.any():
+        wrong = int(indices[outside].flat[0])
+        raise UserError(f"index {wrong} is none of the {x.shape[axis]} rows that '{op.name}' takes", op.location)
+    return np.take(x, indices.astype(np.int64), axis)
 
 
 def iota(numbers: Numbers, op: IotaOp) -> Array:

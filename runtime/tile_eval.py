@@ -173,7 +173,7 @@ class _Evaluation:
         kind = tile.element_of(op.target)
         match op:
             case tile.LoadOp():
-                self.load(op, tiles[0], target, counters)
+                self.load(op, tiles[0], target, counters, tiles[1] if op.gather is not None else None)
             case tile.FillOp():
                 value, _ = immediate(self.numbers, op.value)
                 self.put(target, self.extents(op.valid, counters, target.shape), value)
@@ -210,7 +210,9 @@ class _Evaluation:
             data, mask = data[cut], mask[cut]
         target.write(region, data, mask)
 
-    def load(self, op: tile.LoadOp, source: Held, target: Held, counters: tuple[int, ...]) -> None:
+    def load(
+        self, op: tile.LoadOp, source: Held, target: Held, counters: tuple[int, ...], rows: Held | None = None
+    ) -> None:
         region = self.extents(op.valid, counters, target.shape)
         mesh = open_mesh(region)
         bounds = tile.shape_of(op.tiles[0])
@@ -218,8 +220,10 @@ class _Evaluation:
         for expr in op.inside.data.results if op.inside is not None else ():
             inside &= np.asarray(evaluate(expr, (*counters, *mesh))) >= 0
         index: list[Array] = []
-        for expr, bound in zip(op.map.data.results, bounds, strict=True):
+        for d, (expr, bound) in enumerate(zip(op.map.data.results, bounds, strict=True)):
             where = np.asarray(evaluate(expr, (*counters, *mesh)))
+            if rows is not None and op.gather is not None and op.gather.value.data == d and prod(region):
+                where = self.rows(op, rows, region, bound)
             inside &= (where >= 0) & (where < bound)
             index.append(np.clip(where, 0, max(bound - 1, 0)))
         if not prod(region):
@@ -232,6 +236,20 @@ class _Evaluation:
             return target.write(region, data, inside)
         fill, _ = immediate(self.numbers, op.fill)
         return target.write(region, np.where(inside, data, fill.astype(data.dtype)), np.ones(region, np.bool_))
+
+    def rows(self, op: tile.LoadOp, indices: Held, region: Region, bound: int) -> Array:
+        """The indices of a region. Raises UserError for one that is no row's."""
+        part = tuple(min(have, 1 if n == 1 else want) for have, n, want in zip(
+            indices.valid, indices.shape, region, strict=True))  # fmt: skip
+        data, defined = indices.read(part)
+        if not defined.all():
+            raise UserError("this load gathers by indices that are not defined", op.location)
+        if any(have < want != 1 and n > 1 for have, want, n in zip(part, region, indices.shape, strict=True)):
+            raise UserError("this load gathers more rows than there are valid indices", op.location)
+        if (data < 0).any() or (data >= bound).any():
+            wrong = int(data[(data < 0) | (data >= bound)][0])
+            raise UserError(f"index {wrong} is none of the {bound} rows that this load gathers from", op.location)
+        return data.astype(np.int64)
 
     def store(self, op: tile.StoreOp, tiles: Sequence[Held], counters: tuple[int, ...]) -> None:
         source, destination = tiles

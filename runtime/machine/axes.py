@@ -33,6 +33,12 @@ def instruction_axes(op: hardware.InstructionOp) -> tuple[Axes, tuple[int, ...]]
         case hardware.VectorOp():
             out = shapes[-1]
             return tuple(tuple(-1 if n == 1 != out[d] else d for d, n in enumerate(shape)) for shape in shapes), out
+        case hardware.DmaOp() if op.gather is not None:
+            out = shapes[-1]
+            rows, *others = (
+                tuple(-1 if n == 1 != out[d] else d for d, n in enumerate(shape[-len(out) :])) for shape in shapes
+            )
+            return ((-1, *rows), *others), out
         case hardware.ReduceOp():
             reduced = set(int_values(op.axes))
             rank = range(len(shapes[0]))

@@ -16,7 +16,7 @@ from ...dialects.engine_limits import check_descriptor, check_product
 from ...dialects.errors import UserError
 from ...dialects.instruction_rules import is_position
 from ...dialects.target_model import MatrixEngine, Target
-from ...dialects.transfer import Region, transfer_region
+from ...dialects.transfer import Region, transfer_region, transfer_rows
 from .access import Access, access
 from .affine import Counters
 from .program import Instruction, View
@@ -90,6 +90,9 @@ class Cases:
             whole = access(step.output.layout, tuple((0, extent) for extent in step.output.shape))
         empty = _nothing(step, region)
         accesses = tuple(_access(view, axes, region) for view, axes in zip(step.views, step.axes, strict=True))
+        if isinstance(step.op, hardware.DmaOp) and step.op.gather is not None and accesses[0] is not None:
+            table, rows = step.views[0], [(0, 1) if axis < 0 else region[axis] for axis in step.axes[0][1:]]
+            accesses = (access(table.layout, ((0, table.shape[0]), *rows)), *accesses[1:])  # any of its rows
         if empty:
             return Case(step, region, (None,) * len(step.views), whole, True)
         try:
@@ -101,10 +104,13 @@ class Cases:
             raise (step.error(counters, error.message) if error.location is None else found) from None
 
     def _transfer(self, region: Region, accesses: tuple[Access | None, ...], whole: Access | None) -> Case:
-        source, destination = self.step.views
+        source, *_, destination = self.step.views
         move = self.target.move(source.memory, destination.memory)
         assert move is not None  # reach.py has looked
-        moved = transfer_region(self.target, move, source.layout, destination.layout, region)
+        op = self.step.op
+        gathers = isinstance(op, hardware.DmaOp) and op.gather is not None
+        count = transfer_rows if gathers else transfer_region
+        moved = count(self.target, move, source.layout, destination.layout, region)
         check_descriptor(self.target, moved.dims)
         offchip = cost.is_offchip(self.target, move)
         port = cost.ceil_div(moved.bus_bytes, cost.port_rate(self.target, self.cores)) if offchip else 0
@@ -126,7 +132,7 @@ def _offchip(step: Instruction, target: Target) -> bool:
     """Whether the instruction moves bytes through the off-chip port."""
     if not isinstance(step.op, hardware.DmaOp):
         return False
-    move = target.move(step.views[0].memory, step.views[1].memory)
+    move = target.move(step.views[0].memory, step.output.memory)
     return move is not None and cost.is_offchip(target, move)
 
 

@@ -244,6 +244,8 @@ class DataRun:
                     return compute.filled(step, step.op)
                 case hardware.IotaOp():
                     return compute.iota(step, counters, case.region)
+                case hardware.DmaOp() if step.op.gather is not None:
+                    return self._rows(launch, step, case, places, counters)
                 case _:
                     if any(part is None for part in case.accesses[:-1]):
                         return None  # nothing is combined
@@ -269,6 +271,33 @@ class DataRun:
         lhs, rhs = (self._read(launch, step, case, n, places, counters).astype(kind, copy=False) for n in (0, 1))
         matrices = compute.matrices(op, 0, lhs), compute.matrices(op, 1, rhs)
         return compute.product(step, op, case.region, *matrices, before)
+
+    def _rows(
+        self, launch: Launch, step: Instruction, case: Case, places: Sequence[int], counters: Counters
+    ) -> Array | None:
+        """The rows of a table that indices choose. Raises MachineError for an index that is no row's."""
+        table, part = step.views[0], case.accesses[0]
+        if part is None or case.accesses[1] is None:
+            return None
+        indices = self._read(launch, step, case, 1, places, counters)
+        outside = (indices < 0) | (indices >= table.shape[0])
+        if outside.any():
+            where = tuple(int(i) for i in np.unravel_index(int(np.argmax(outside)), outside.shape))
+            raise step.error(
+                counters,
+                f"index {int(indices[where])}, element {list(where)} of {step.views[1].name}, is none of the "
+                f"{table.shape[0]} rows of {table.name}",
+            )
+        mesh = np.ix_(*(np.arange(extent) for extent in part.logical[1:]))
+        chosen, memory = (indices, *mesh), self.memories[table.memory]
+        owner, width = launch.owners[table.buffer], table.element.bytes
+        position = memory.first_poison(part, places[0], width, owner, chosen)
+        if position is not None:
+            shape = np.broadcast_shapes(*(index.shape for index in chosen))
+            where = [int(np.broadcast_to(index, shape)[position]) for index in chosen]
+            where = [w + (0 if axis < 0 else case.region[axis][0]) for w, axis in zip(where, step.axes[0], strict=True)]
+            raise self._poison(launch, step, table, where, places[0] + table.layout.address(where), counters)
+        return part.read(memory.data, places[0], table.element.numpy)[chosen]
 
     def _read(
         self, launch: Launch, step: Instruction, case: Case, number: int, places: Sequence[int], counters: Counters

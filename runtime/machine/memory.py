@@ -53,15 +53,20 @@ class MemoryBytes:
         else:
             access.write(self.owner, base, _MASKS[width], np.asarray(_ONES[width] * owner, _MASKS[width]), lead)
 
-    def first_poison(self, access: Access, base: int, width: int, owner: int) -> tuple[int, ...] | None:
-        """Position in the region of the first element with a byte that is not `owner`'s, None where there is none."""
+    def first_poison(
+        self, access: Access, base: int, width: int, owner: int, chosen: tuple[Array, ...] | None = None
+    ) -> tuple[int, ...] | None:
+        """Position in the region of the first element with a byte that is not `owner`'s, None where there is none;
+        of the elements at the indices `chosen`, if given, the position among these."""
         if self.owner is None:
             return None
         owner = owner if self.owned else 1
-        covered = access.bytes(self.owner, base)
+        covered = access.bytes(self.owner, base) if chosen is None else None
         if covered is not None and (covered == owner).all():
             return None
         mask = access.read(self.owner, base, _MASKS[width])
+        if chosen is not None:
+            mask = mask[chosen]
         whole = mask == _ONES[width] * owner
         if whole.all():
             return None

@@ -53,6 +53,8 @@ def plan(kernel: Kernel, cases: Mapping[Instruction, Cases], sizes: Mapping[str,
 
     `sizes` are the bytes of every memory.
     """
+    if any(isinstance(step.op, hardware.DmaOp) and step.op.gather is not None for step in kernel.instructions()):
+        return None  # what is read depends on data
     serial: set[Loop] = set()
     cuts: dict[Loop, set[int]] = {}
     alike: set[object] = set()

@@ -48,7 +48,7 @@ def check_instruction(step: Instruction, target: Target) -> None:
 
 
 def _check_move(step: Instruction, target: Target) -> None:
-    source, destination = step.views
+    source, *indices, destination = step.views
     move = target.move(source.memory, destination.memory)
     if move is None:
         raise step.error((), f"target '{target.name}' has no move from '{source.memory}' to '{destination.memory}'")
@@ -58,6 +58,19 @@ def _check_move(step: Instruction, target: Target) -> None:
         )
     if step.early and not (target.memories[source.memory].offchip and not target.memories[destination.memory].offchip):
         raise step.error((), f"only loads from off chip can be early, not a move from '{source.memory}'")
+    if indices:
+        if step.early:
+            raise step.error((), "rows that indices choose cannot be early: the indices are loaded first")
+        if move.gather is None:
+            raise step.error(
+                (), f"the move from '{source.memory}' to '{destination.memory}' cannot gather rows by indices"
+            )
+        if indices[0].memory != target.working_memory:
+            raise step.error(
+                (),
+                f"its indices {indices[0].name} lie in '{indices[0].memory}', the engine reads them in "
+                f"'{target.working_memory}'",
+            )
     try:
         check_stage(step.op, move, source.element.attribute, destination.element.attribute)
     except UserError as error:
