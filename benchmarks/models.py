@@ -27,15 +27,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from tilewright.dialects import graph
-from tilewright.dialects.dtypes import element
-from tilewright.dialects.graph_types import static_shape
-from xdsl.ir import SSAValue
 
 import tilewright
 from tilewright.api import Objective
 from tilewright.module import TensorSpec
-from tilewright.program import Program
 from tilewright.tolerance import relative_error
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -140,24 +135,6 @@ def fetched(model: Model, cache: Path) -> Path:
     return path
 
 
-def untouched_bytes(program: Program) -> int:
-    """Bytes of stored tables in rows that no lookup can need: a lookup of n rows needs n of them at most."""
-    most: dict[SSAValue, int] = {}
-    for op in program.source.op.walk():
-        if isinstance(op, graph.GatherOp):
-            table, indices = op.args
-            rows = math.prod(static_shape(indices.type))
-            most[table] = most.get(table, 0) + rows
-    total = 0
-    for table, rows in most.items():
-        users = [use.operation for use in table.uses]
-        if isinstance(table.owner, graph.WeightOp) and all(isinstance(user, graph.GatherOp) for user in users):
-            shape = static_shape(table.type)
-            unused = max(0, shape[0] - rows)
-            total += unused * math.prod(shape[1:]) * element(table.type).bytes
-    return total
-
-
 def expected(path: Path, inputs: Arrays) -> list[npt.NDArray[Any]]:
     """What onnxruntime computes."""
     runtime: Any = import_module("onnxruntime")
@@ -180,7 +157,7 @@ def measured(path: Path, model: Model, size: str, objective: Objective, unfused:
     pairs = zip(run.outputs.values(), expected(path, inputs), strict=True)
     return Row(
         len(run.kernels),
-        moved / (sum(bounds) - untouched_bytes(program)),
+        moved / sum(bounds),
         moved / (alone.read_bytes + alone.write_bytes) if alone else None,
         run.cycles,
         compiled - start,

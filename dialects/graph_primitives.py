@@ -1,7 +1,8 @@
 """The primitives: the small closed set of ops that every named op is decomposed into.
 
 `map` applies a scalar operator, `reduce` a monoid, `contract` multiplies and sums, `view` moves elements by index
-maps, `take` by indices that are data, `iota` and `constant` and `weight` make tensors. Everything below the decomposition handles only these.
+maps, `take` by indices that are data, `iota` and `constant` and `weight` make tensors. Everything below the
+decomposition handles only these.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ class Target(Record):
     def _moves_by_ends(self) -> dict[tuple[str, str], Move]:
         return {(move.source, move.destination): move for move in self.moves}
 
-    @cached_property
+    @property
     def gathers(self) -> bool:
         """Whether whatever is loaded from the off-chip memory can be loaded as rows that indices choose."""
         loads = [move for move in self.moves if move.source == self.offchip]

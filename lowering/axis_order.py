@@ -28,7 +28,8 @@ def canonical_axes(nodes: Sequence[Node], outputs: Sequence[Output]) -> list[Axi
         return prod(axis.extent for axis in sequence(index))
 
     sources = [output.index for output in sorted(outputs, key=lambda o: -size(o.index))]
-    sources += [node.index for node in sorted((n for n in nodes if n.kind == "load"), key=lambda n: -size(n.index))]
+    loads = [_read_at(node) for node in nodes if node.kind == "load"]
+    sources += sorted(loads, key=lambda index: -size(index))
     for index in sources:
         axes = sequence(index)
         for position, axis in enumerate(axes):
@@ -41,3 +42,11 @@ def canonical_axes(nodes: Sequence[Node], outputs: Sequence[Output]) -> list[Axi
             order.append(axis)
     taps = {tap for node in nodes for tap in node.taps}
     return [axis for axis in order if axis in taps] + [axis for axis in order if axis not in taps]
+
+
+def _read_at(load: Node) -> list[Linear]:
+    """The index of a load; in the place of a gathered dimension, the axes along which its rows differ."""
+    if load.gathers is None:
+        return load.index
+    axes = [Linear({axis: 1}) for axis in sorted(load.chosen, key=lambda a: a.serial)]
+    return [*load.index[: load.gathers], *axes, *load.index[load.gathers + 1 :]]

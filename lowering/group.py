@@ -145,9 +145,9 @@ def axis_name(position: int) -> str:
 
 
 def in_order(loads: list[Node], outputs: list[Output]) -> list[Node]:
-    """What outputs need, operands first; the loads in their old order before everything else."""
-    found = dict.fromkeys(loads)
-    pending = [(output.node, False) for output in reversed(outputs)]
+    """What outputs need, operands first; the loads in their old order, and what they need, before everything else."""
+    found: dict[Node, None] = {}
+    pending = [(node, False) for node in (*(output.node for output in reversed(outputs)), *reversed(loads))]
     open_: set[Node] = set()
     while pending:
         node, entered = pending.pop()

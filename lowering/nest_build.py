@@ -307,15 +307,13 @@ def loads_last(items: Sequence[Item]) -> list[Item]:
     ordered: list[Item] = []
     waiting: list[Load | Pin] = []
     for item in items:
-        if isinstance(item, Load | Pin):
-            indices = [load for load in waiting if load.node in item.node.inputs]
-            ordered += indices
-            waiting = [load for load in waiting if load not in indices] + [item]
-            continue
         needed = [load for load in waiting if uses(item, load.node)]
         ordered += needed
         waiting = [load for load in waiting if load not in needed]
-        ordered.append(item)
+        if isinstance(item, Load | Pin):
+            waiting.append(item)
+        else:
+            ordered.append(item)
     return [*ordered, *waiting]
 
 
@@ -327,6 +325,8 @@ def uses(item: Item, load: Node) -> bool:
         case Store():
             return item.output.node is load
         case Compute() | Accumulate():
+            return load in item.node.inputs
+        case Load() if item.node.gathers is not None:
             return load in item.node.inputs
         case _:
             return item.node is load

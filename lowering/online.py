@@ -100,6 +100,8 @@ class _Derivation:
         inputs = [self.final[source] for source in node.inputs]
         if node.cascade and inputs != node.inputs:
             raise NotOnline("reductions over other axes, taken in one walk already, would need these")
+        if node.gathers is not None and inputs != node.inputs:
+            raise NotOnline("which rows are loaded depends on a reduction of this walk")
         final = self.final[node] = self.maker.copy(node, inputs) if inputs else node
         self.kinds.meaning.setdefault(final, node)
         for number in range(len(self.members)):

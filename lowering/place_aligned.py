@@ -28,7 +28,12 @@ def load_unaligned_parts(kernel: tile.KernelOp, target: Target) -> None:
     """Replaces slices of loads that begin between multiples of the alignment, or that cut blocks. Requires memories."""
     for op in [op for op in kernel.walk() if isinstance(op, tile.SliceOp)]:
         load = op.tiles[0].owner
-        if not isinstance(load, tile.LoadOp) or load.gather is not None or not op.target.uses.get_length() or _starts_well(op, target):
+        if (
+            not isinstance(load, tile.LoadOp)
+            or load.gather is not None
+            or not op.target.uses.get_length()
+            or _starts_well(op, target)
+        ):
             continue
         made = _part_of(load, op)
         made.location = op.location

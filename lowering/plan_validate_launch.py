@@ -41,7 +41,11 @@ def writes_what_it_read(launch: tile.LaunchOp, old: SSAValue, new: SSAValue) -> 
     load, store = uses[0][0], uses[1][0]
     if not isinstance(load, tile.LoadOp) or not isinstance(store, tile.StoreOp) or load.parent is not store.parent:
         return False
-    return load.gather is None and _needs(store, load) and _touched(load, load.args[-1]) == _touched(store, store.args[0]) is not None
+    return (
+        load.gather is None
+        and _needs(store, load)
+        and _touched(load, load.args[-1]) == _touched(store, store.args[0]) is not None
+    )
 
 
 def _needs(store: tile.StoreOp, load: tile.LoadOp) -> bool:

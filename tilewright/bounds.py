@@ -6,13 +6,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
-from tilewright.dialects.dtypes import element, splat
+from tilewright.dialects.dtypes import by_name, element, splat
 from tilewright.dialects.graph_functions import entry_function
-from tilewright.dialects.graph_primitives import ConstantOp, MapOp, ReduceOp, ViewOp, WeightOp
-from tilewright.dialects.graph_types import static_shape
+from tilewright.dialects.graph_index import GatherOp
+from tilewright.dialects.graph_primitives import ConstantOp, MapOp, ReduceOp, TakeOp, ViewOp, WeightOp
+from tilewright.dialects.graph_types import get_int, static_shape, tensor_type
 from tilewright.dialects.registry import make_context
 from tilewright.lowering.decompose import DecomposePass
 from tilewright.runtime.reference_primitives import gather_box
@@ -24,9 +26,12 @@ def compulsory_bytes(module: ModuleOp) -> tuple[int, int]:
     """Bytes read and written at the least by a graph-level program, without granules.
 
     Each needed byte of inputs and stored constants is read once, as the source program stores it; each output byte is
-    written once. What a view does not look at is not needed; a constant of one repeated value is part of the code.
+    written once. What a view does not look at is not needed; a constant of one repeated value is part of the code. A
+    lookup of n rows needs n different ones, the same as other lookups in that table.
     """
     copy = module.clone()
+    for op in [op for op in copy.walk() if isinstance(op, GatherOp)]:
+        _as_rows(op)
     DecomposePass(kernels=False).apply(make_context(), copy)
     function = entry_function(copy)
     block = function.body.block
@@ -56,10 +61,36 @@ def _operand_needs(op: Operation, needs: dict[SSAValue, Mask]) -> list[Mask]:
             return [_unbroadcast(needs[op.res], static_shape(arg.type)) for arg in op.args]
         case ReduceOp():
             return [np.broadcast_to(needs[op.res], static_shape(op.args[0].type))]
+        case TakeOp():
+            return _rows_needed(op, needs[op.res])
         case ViewOp():
             return _view_needs(op, needs[op.res])
         case _:
             return [_all(value) for value in op.operands]
+
+
+def _as_rows(op: GatherOp) -> None:
+    """Replaces a lookup by one that reads rows by address, whatever the machine can do."""
+    indices, block = op.args[1], op.parent
+    assert block is not None
+    if element(indices.type).name != "i32":
+        kind = tensor_type(by_name("i32").attribute, static_shape(indices.type))
+        cast = MapOp.make([indices], kind, {"fn": StringAttr("cast")})
+        block.insert_op_before(cast, op)
+        indices = cast.res
+    axis = get_int(op.properties, "axis", 0, op.what()) % len(static_shape(op.args[0].type))
+    Rewriter.replace_op(op, TakeOp.make([op.args[0], indices], None, {"axis": IntegerAttr(axis, i64)}))
+
+
+def _rows_needed(op: TakeOp, need: Mask) -> list[Mask]:
+    """As many rows as there are indices, all different: the first ones stand for them."""
+    table, indices = op.args
+    axis, rank, shape = op.axis.value.data, len(static_shape(indices.type)), static_shape(table.type)
+    looked = np.any(need, axis=(*range(axis), *range(axis + rank, need.ndim)))
+    row = np.any(need, axis=tuple(range(axis, axis + rank)))
+    some = np.arange(shape[axis]) < np.count_nonzero(looked)
+    mask = np.expand_dims(row, axis) & some.reshape([-1 if d == axis else 1 for d in range(len(shape))])
+    return [np.asarray(mask, np.bool_), np.asarray(looked, np.bool_).reshape(static_shape(indices.type))]
 
 
 def _view_needs(op: ViewOp, need: Mask) -> list[Mask]:
