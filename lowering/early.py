@@ -105,7 +105,10 @@ class _Kernel:
             load.properties["early"] = UnitAttr()
 
     def reads_what_is_there(self, op: hardware.DmaOp) -> bool:
-        """Whether an instruction loads from off chip bytes that no launch before it writes."""
+        """Whether an instruction loads from off chip bytes that no launch before it writes. Rows that indices choose
+        wait for the indices."""
+        if op.gather is not None:
+            return False
         source, destination = (view_of(view).buffer for view in op.views)
         if not isinstance(source, BlockArgument) or not isinstance(destination.owner, hardware.BufferOp):
             return False

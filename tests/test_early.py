@@ -123,6 +123,26 @@ def test_only_loads_from_off_chip_are_early() -> None:
         Machine(parsed(text))
 
 
+LOOKUPS = """func.func @lookups(%t: tensor<200x64xf16>, %i: tensor<11xi32>, %j: tensor<13xi32>)
+    -> (tensor<11x64xf16>, tensor<13x64xf16>) {
+  %a = graph.gather %t, %i {axis = 0 : i64}
+  %b = graph.gather %t, %j {axis = 0 : i64}
+  func.return %a, %b : tensor<11x64xf16>, tensor<13x64xf16>
+}"""
+
+
+def test_rows_that_indices_choose_are_not_early() -> None:
+    """The indices of the second kernel can be loaded early, the rows that they choose cannot."""
+    program = compiled(LOOKUPS, "davinci", early=True)
+    loads = [op for op in program.module.walk() if isinstance(op, hardware.DmaOp)]
+    gathers = [op for op in loads if op.gather is not None]
+    assert len(gathers) == 2 and not any(op.early for op in gathers)
+    assert any(op.early for op in loads)
+    gathers[1].properties["early"] = UnitAttr()
+    with pytest.raises(MachineError, match="rows that indices choose cannot be early"):
+        Machine(program.module)
+
+
 CHAIN = """func.func @chain(%x: tensor<64x128xf16>, %w: tensor<128x256xf16>, %v: tensor<256x128xf16>)
     -> tensor<64x128xf16> {
   %a = graph.matmul %x, %w
