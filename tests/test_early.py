@@ -240,3 +240,10 @@ def test_repeating_iterations_are_skipped_as_they_are_walked(text: str) -> None:
     assert max(time.cycles for time in walked) == machine.times()[1].cycles
     skipped = [KernelSimulation(s, target, machine.cases, freed=freed).run() for s in launch.kernel.shares]
     assert skipped == walked
+
+
+def test_a_program_without_launches_runs() -> None:
+    text = row_pipeline().replace("hardware.launch %x0, %y0 {callee = @k}", "")
+    with pytest.raises(MachineError, match="nothing was written there"):
+        run(parsed(text), inputs(4)[:1])
+    assert analyze(parsed(text)).cycles == 0

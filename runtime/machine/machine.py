@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -66,8 +67,8 @@ class Machine:
         times = self.times()
         data = DataRun(self.program, self.cases, self.plan, options)
         data.fill(inputs, loader or weight_reader(lambda file: options.weights_dir / file))
-        following = [*self.program.launches[1:], None]
-        counted = [data.launch(launch, after) for launch, after in zip(self.program.launches, following, strict=True)]
+        launches = self.program.launches
+        counted = [data.launch(launch, after) for launch, after in zip_longest(launches, launches[1:])]
         return self._result(times, counted, data.outputs())
 
     def analyze(self) -> MachineResult:
