@@ -25,7 +25,7 @@ from statistics import median
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from tilewright.dialects.errors import UserError
 from tilewright.dialects.graph_fused import FusedOp
-from tilewright.dialects.schedule import Schedule
+from tilewright.dialects.schedule import SUMS, Schedule, Sums
 from tilewright.dialects.target import set_target
 from tilewright.dialects.target_model import Target
 from tilewright.lowering.axes import NotFusable
@@ -36,7 +36,7 @@ from tilewright.lowering.measure import measure, skews
 from tilewright.lowering.options import set_objective
 from tilewright.lowering.schedule import SchedulePass
 from tilewright.lowering.search import Choice, Search
-from tilewright.lowering.state import SLOT_MODES, State
+from tilewright.lowering.state import MOST_SLOTS, SLOT_MODES, Skewed, State
 from tilewright.lowering.tile_sizes import all_sizes
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -63,7 +63,9 @@ class Space:
         self.results = [a for a in axes if not self.search.reduced[a]]
         self.sums = [a for a in axes if self.search.reduced[a]]
         self.lowest = [len(axes) - len(self.sums) if load.present & group.taps else 0 for load in group.loads]
-        self.forms = [(o, s) for o in {False, self.search.cascades} for s in {False, self.search.staged}]
+        self.summing: tuple[Sums, ...] = SUMS if self.search.summable else SUMS[:1]
+        skews: tuple[Skewed, ...] = (0, 2) if self.search.staged else (0,)
+        self.forms = [(online, skew) for online in {False, self.search.cascades} for skew in skews]
 
     @property
     def states(self) -> int:
@@ -79,7 +81,9 @@ class Space:
             levels = tuple(random.randint(low, len(self.tiles)) for low in self.lowest)
             online, skewed = random.choice(self.forms)
             tiles = tuple(map(random.choice, self.tiles))
-            yield State(tiles, (*results, *sums), levels, random.choice(SLOT_MODES), online, skewed)
+            slots, depth = random.choice(SLOT_MODES), random.randint(2, MOST_SLOTS)
+            sums_by = random.choice(self.summing)
+            yield State(tiles, (*results, *sums), levels, slots, online, skewed, depth=depth, sums=sums_by)
 
     def all(self) -> Iterator[State]:
         """Every state."""
