@@ -29,6 +29,10 @@ from .trials import Trials
 
 _log = logging.getLogger(__name__)
 _SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
+CLOSE = 1.1
+"""A kind whose first schedules take at most so many times what the best takes may have the best one (assumed)."""
+FAR = 1.5
+"""A kind whose best is estimated at more than so many times the best of all is not measured (assumed)."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +109,24 @@ class SchedulePass(ModulePass):
         return best
 
     def compare(self, trials: Trials, choices: list[Choice]) -> None:
-        """Measures one of each kind, then others of the two kinds that were best."""
+        """Measures one of each kind, then others of the kind that was best, and of the next if it is about as good."""
         kinds: dict[Kind, list[Choice]] = {}
         for choice in choices:
             kinds.setdefault(choice.kind, []).append(choice)
         best: dict[Kind, tuple[int, int]] = {}
+        least = min((trials.costs.weigh(choice.estimate)[0] for choice in choices), default=0)
         for kind, same in kinds.items():
             before = len(trials.found)
+            if before and trials.costs.weigh(same[0].estimate)[0] > FAR * least:
+                continue
             trials.run(spread(same, max(2, self.tries // len(kinds))), 1)
             if len(trials.found) > before:
                 best[kind] = min(weight for weight, _ in trials.found[before:])
-        for kind in sorted(best, key=lambda kind: best[kind])[:2] if self.measured > 1 else ():
-            others = [c for c in spread(kinds[kind], self.tries) if c not in trials.tried]
-            trials.run(others, self.measured - 1)
+        ranked = sorted(best, key=lambda kind: best[kind])
+        for kind in ranked[:2] if self.measured > 1 else ():
+            if best[kind][0] <= CLOSE * best[ranked[0]][0]:
+                others = [c for c in spread(kinds[kind], self.tries) if c not in trials.tried]
+                trials.run(others, self.measured - 1)
 
 
 def simplicity(choice: Choice) -> tuple[int, ...]:

@@ -139,15 +139,20 @@ class Search:
 
     def each_kind(self) -> None:
         """Descends once more among the schedules of each kind, from the best of them: estimates do not say how one
-        kind compares with another, so the best of each is to be measured."""
+        kind compares with another, so the best of each is to be measured. Where the best does not hold all slots
+        throughout the loops, also among those that do."""
         found = sorted(((choice, state) for state, choice in self.fits_by_state()), key=lambda pair: self.key(pair[0]))
         forms = (True, False) if self.cascades else (False,)
         skews: tuple[Skewed, ...] = (1, 2) if self.staged else (0,)
-        for online, skewed, roomy in product(forms, skews, (False, True) if found else ()):
-            wanted = online, skewed, roomy
-            same = next((s for c, s in found if (s.online, s.skewed, s.roomy or c.estimate.roomy) == wanted), None)
-            start = same or replace(found[0][1], online=online, skewed=skewed)
-            self.descend(replace(start, roomy=roomy), kinds=False)
+        for online, skewed in product(forms, skews) if found else ():
+            same = [(choice, s) for choice, s in found if (s.online, s.skewed) == (online, skewed)]
+            end = same[0][1] if same else replace(found[0][1], online=online, skewed=skewed)
+            if len(forms) * len(skews) > 1:
+                end = self.descend(end, kinds=False)
+            reached = self.evaluate(end)
+            if reached is not None and not reached.estimate.roomy:
+                held = next((s for choice, s in same if choice.estimate.roomy), end)
+                self.descend(replace(held, roomy=True), kinds=False)
 
     def improve(self) -> None:
         """The fewest bytes, and among schedules that move as many the fewest cycles."""
