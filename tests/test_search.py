@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from example_programs import EXAMPLES, TARGETS, Example
 from lowering_cases import MATMUL, fused_in, group_of
@@ -122,9 +124,16 @@ def test_a_condition_covers_a_whole_window_or_is_refused() -> None:
         Linear({half: index.terms[half]}).multiple_of(index)
 
 
-@pytest.mark.parametrize("objective", ["time", "traffic"])
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+LONG = {("split_heads_attention", "unified", "traffic")}
+"""Two minutes, for what other cases say too; and so does another attention in whole tiles."""
+MEASURED = [
+    (example, target, objective)
+    for example, target, objective in product(EXAMPLES, TARGETS, ("time", "traffic"))
+    if (str(example), target, objective) not in LONG and str(example) != "attention_any-128"
+]
+
+
+@pytest.mark.parametrize(("example", "target", "objective"), MEASURED, ids=lambda value: str(value))
 def test_estimated_bytes_are_those_that_move(example: Example, target: str, objective: Objective) -> None:
     """I6 from the schedule alone: the nest's bytes, before anything is lowered, against the machine's count."""
     module = tilewright.compile(example.load(), target=target, objective=objective, to="fuse").module
