@@ -109,7 +109,8 @@ class SchedulePass(ModulePass):
         return best
 
     def compare(self, trials: Trials, choices: list[Choice]) -> None:
-        """Measures one of each kind, then others of the kind that was best, and of the next if it is about as good."""
+        """Measures one of each kind that is not far behind by estimate, then others of the kind that was best, and of
+        the next if it is about as good."""
         kinds: dict[Kind, list[Choice]] = {}
         for choice in choices:
             kinds.setdefault(choice.kind, []).append(choice)
