@@ -29,6 +29,7 @@ from tilewright.lowering.plan_validate import validate_plan
 from tilewright.lowering.schedule import SchedulePass
 from tilewright.lowering.search import Choice
 from tilewright.lowering.stages import StagesPass, proposals, staged_loops
+from tilewright.lowering.state import Skewed
 from tilewright.lowering.trials import Trials
 from tilewright.runtime.machine import check_order, run
 from xdsl.context import Context
@@ -320,6 +321,22 @@ def test_the_pattern_that_is_best_is_tried_though_two_patterns_are_one(monkeypat
         found.measure(Choice(one, Estimate(), skewed=1))
     assert found.patterns == {(one.strategy, 1, True): 2} and found.fitting == 2
     assert [chosen for _, chosen in found.found] == [one, other, third, one]
+
+
+@pytest.mark.parametrize(("cycles", "measured"), [((100, 149), {1, 2}), ((100, 151), {1})])
+def test_kinds_far_behind_by_estimate_are_not_measured(
+    cycles: tuple[int, int], measured: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = fused(attention(2 * ROWS), "unified")
+    found = Trials(Context(), group, Costs(target_of(group), "time", 8), target_of(group))
+    monkeypatch.setattr(trials, "measure", lambda *_: Measured(100, 100))
+    monkeypatch.setattr(trials, "skews", lambda _c, _g, choice, _t: [choice.schedule])
+    skews: tuple[Skewed, ...] = (1, 2)
+    choices = [
+        Choice(schedule(2 * ROWS, skew=(n, 0, 0)), Estimate(cycles=c), n) for n, c in zip(skews, cycles, strict=True)
+    ]
+    SchedulePass().compare(found, choices)
+    assert {choice.skewed for choice in found.tried} == measured
 
 
 # --- random programs --------------------------------------------------------------------------------------------------
